@@ -1,0 +1,1 @@
+//! Learning programs and data loaders on the public client

@@ -1,0 +1,1 @@
+//! The client: sessions, cache, reads, commits and reconnection, async and blocking

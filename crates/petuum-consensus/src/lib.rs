@@ -1,0 +1,1 @@
+//! Raft groups: openraft over the shared log and the peers' connections

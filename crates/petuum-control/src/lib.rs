@@ -1,0 +1,1 @@
+//! The control group's state machine and its drivers' decisions; pure

@@ -1,0 +1,1 @@
+//! Numeric kernels: apply, merge and initial values, bit-equal on every CPU

@@ -1,0 +1,1 @@
+//! Wire types, conversions and the seams for listeners and connectors

@@ -1,0 +1,1 @@
+//! A node: services, placement, admission limits

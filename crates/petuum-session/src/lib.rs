@@ -1,0 +1,1 @@
+//! A worker's half of the commit and read protocol: buffers, sequences, cache; pure

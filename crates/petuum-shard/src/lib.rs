@@ -1,0 +1,1 @@
+//! The shard state machine: tables, staging, clocks, sessions, reads; pure

@@ -1,0 +1,1 @@
+//! A cluster in a simulated network, on simulated disks, from one seed

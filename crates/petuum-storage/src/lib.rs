@@ -1,0 +1,1 @@
+//! RocksDB under everything: the shared log, one syncer, snapshots, identity

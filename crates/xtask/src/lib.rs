@@ -1,0 +1,1 @@
+//! Checks on the project's own shape, run as tests

@@ -1,0 +1,1 @@
+//! Scenarios, model check and runner for the simulator
