@@ -3,6 +3,7 @@
 use crate::outcome::Fence;
 use crate::{Clock, Generation, Incarnation, JobId, LogIndex, MapEpoch, RowId, TableId, Values, WorkerId};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Rows of one table that one shard owns, and how fresh they must be.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,8 +48,8 @@ pub struct RowAnswer {
     pub row: RowId,
     /// The log index that last changed it; 0 if nothing has.
     pub changed: LogIndex,
-    /// All its columns.
-    pub values: Values,
+    /// All its columns, shared with the replica's state.
+    pub values: Arc<Values>,
 }
 
 /// Why a read cannot be answered here, now or ever.
