@@ -1,0 +1,53 @@
+# The project's commands. Each works on a bare Debian machine with Rust, make and a C compiler, and never asks anything.
+# `tools/with-rocksdb.sh` runs a command with the prebuilt RocksDB library in its environment. Every cargo command
+# selects the whole workspace, so that all of them agree on features and nothing is compiled twice.
+
+target := $(or $(CARGO_TARGET_DIR),target)
+run := tools/with-rocksdb.sh
+# `make sim SEED=7`, `make demo DATA=…`, `make model ARGS=…`
+DATA ?= examples/data/fashion-mnist-10k
+
+.PHONY: help demo test lint fix sim model bench audit setup
+
+help:
+	@echo 'make demo    train on three nodes while their leader is killed, and check that every clock counts once'
+	@echo 'make test    everything CI runs, with minutes per step'
+	@echo 'make lint    format, clippy, docs; writes nothing'
+	@echo 'make fix     formats and applies what clippy can mend'
+	@echo 'make sim     simulator: more seeds than CI runs; SEED=n replays one'
+	@echo 'make model   model check with larger bounds than CI has'
+	@echo 'make bench   measurements, built as users would build'
+	@echo 'make audit   known vulnerabilities among the dependencies; needs cargo-deny and the network'
+	@echo 'make setup   only what the others need first: system packages and the RocksDB library'
+
+setup:
+	@tools/setup.sh
+
+demo: setup
+	$(run) cargo build --locked --workspace --bin petuum
+	$(target)/debug/petuum demo --data $(DATA)
+
+test:
+	@tools/test.sh
+
+lint: setup
+	@tools/lint.sh
+
+fix: setup
+	cargo fmt --all
+	$(run) cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
+	cargo fmt --all
+
+sim: setup
+	$(run) cargo build --locked --workspace --bin sim-tests
+	$(target)/debug/sim-tests sim $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+model: setup
+	$(run) cargo build --locked --workspace --bin sim-tests
+	$(target)/debug/sim-tests model $(ARGS)
+
+bench: setup
+	$(run) cargo bench --locked -p petuum-benches $(ARGS)
+
+audit:
+	cargo deny --locked --workspace check
