@@ -18,7 +18,6 @@ impl Slot {
     #[must_use]
     pub const fn of(table: TableId, row: RowId) -> Self {
         let mixed = mix(mix(table.0 as u64 ^ 0x9e37_79b9_7f4a_7c15) ^ row.0);
-        #[expect(clippy::cast_possible_truncation, reason = "12 bits are left")]
         Self((mixed >> 52) as u16)
     }
 }
