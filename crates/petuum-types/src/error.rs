@@ -1,9 +1,10 @@
 //! The error that callers of the public API see.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What a caller should do about an error. Few kinds; the message has the particulars.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u32)]
 pub enum ErrorKind {
     /// The request is wrong; mend it.

@@ -1,0 +1,73 @@
+//! Worker leases: a control leader's soft state, timed by its monotonic clock (P16).
+//!
+//! Nothing of this is in the log. A new leader starts with `Leases::new()`, so everybody gets a full lease; what a lease's
+//! end leads to is an ordinary eviction that names the incarnation, so it never touches a successor.
+//!
+//! Only live workers of a started job have leases. Before the start nobody waits for a worker's ticks, so a silent one
+//! holds nobody up; and a process that waits for the other N - 1 need not fear to be evicted for waiting (P18).
+
+use crate::state::{Control, Job};
+use crate::worker::Phase;
+use petuum_types::{Incarnation, JobId, WorkerId};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// When each live worker was heard last.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Leases {
+    heard: BTreeMap<(JobId, WorkerId), (Incarnation, Duration)>,
+}
+
+impl Leases {
+    /// Has heard nobody.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { heard: BTreeMap::new() }
+    }
+
+    /// A heartbeat at `now`, a time since any fixed instant of this leader. One of another incarnation than the lease's
+    /// is not counted: a replaced process does not keep its successor alive.
+    pub fn heartbeat(&mut self, key: (JobId, WorkerId), incarnation: Incarnation, now: Duration) {
+        if let Some((holder, heard)) = self.heard.get_mut(&key)
+            && *holder == incarnation
+        {
+            *heard = now.max(*heard);
+        }
+    }
+
+    /// Gives a full lease to each worker, or incarnation of one, that has become live, and ends those of the others.
+    pub fn sync(&mut self, state: &Control, now: Duration) {
+        let old = std::mem::take(&mut self.heard);
+        self.heard = leased(state)
+            .map(|(key, incarnation, _)| {
+                let kept = old.get(&key).filter(|(holder, _)| *holder == incarnation);
+                (key, kept.copied().unwrap_or((incarnation, now)))
+            })
+            .collect();
+    }
+
+    /// Who has been silent for a whole lease; [`crate::ControlCommand::lease_expired`] is what to propose.
+    #[must_use]
+    pub fn expired(&self, state: &Control, now: Duration) -> Vec<(JobId, WorkerId, Incarnation)> {
+        leased(state)
+            .filter(|(key, incarnation, lease)| {
+                // Without an entry it has become live since the last sync, and has a full lease.
+                self.heard
+                    .get(key)
+                    .is_some_and(|(holder, heard)| holder == incarnation && now.saturating_sub(*heard) >= *lease)
+            })
+            .map(|((job, worker), incarnation, _)| (job, worker, incarnation))
+            .collect()
+    }
+}
+
+fn leased(state: &Control) -> impl Iterator<Item = ((JobId, WorkerId), Incarnation, Duration)> {
+    let started = state.jobs().filter(|(_, job)| job.has_started());
+    started.flat_map(|(id, job): (JobId, &Job)| {
+        let lease = Duration::from_millis(job.settings().lease_ms);
+        job.workers().filter_map(move |(worker, record)| match *record.phase() {
+            Phase::Live { incarnation, .. } => Some(((id, worker), incarnation, lease)),
+            Phase::Transition(_) | Phase::Removed { .. } => None,
+        })
+    })
+}
