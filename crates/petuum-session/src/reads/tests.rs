@@ -1,0 +1,1 @@
+//! Tests of what a worker shows to its readers.
