@@ -35,7 +35,7 @@ struct Split<'a> {
 impl<'a> Split<'a> {
     fn of(file: &'a File) -> Self {
         let code = mask::code(&file.text);
-        let whole = file.is_test() || file.path.starts_with("sim-tests/");
+        let whole = file.is_test || file.path.starts_with("sim-tests/");
         let tests = if whole { std::iter::once(0..code.len()).collect() } else { mask::tests(&code) };
         Self { file, code, tests }
     }

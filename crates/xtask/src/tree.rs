@@ -1,5 +1,6 @@
 //! The project's files: Rust sources and documents, in the order of their paths.
 
+use crate::mask;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,18 +17,15 @@ pub struct File {
     pub path: String,
     /// What it holds.
     pub text: String,
+    /// Whether all of it is compiled for tests only.
+    pub is_test: bool,
 }
 
 impl File {
     /// A file that a test makes up.
     pub fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { path: path.into(), text: text.into() }
-    }
-
-    /// Whether the whole file is test code, by its name or folder.
-    #[must_use]
-    pub fn is_test(&self) -> bool {
-        self.path.ends_with("/tests.rs") || self.path.ends_with("_tests.rs") || self.path.contains("/tests/")
+        let path = path.into();
+        Self { is_test: path.contains("/tests/"), path, text: text.into() }
     }
 }
 
@@ -50,7 +48,34 @@ pub fn sources(root: &Path) -> io::Result<Vec<File>> {
     for folder in SOURCE_FOLDERS {
         collect(root, &root.join(folder), "rs", &mut files)?;
     }
+    mark_tests(&mut files);
     Ok(files)
+}
+
+/// Marks the files of modules declared `#[cfg(test)] mod name;`, and of the modules in them.
+fn mark_tests(files: &mut [File]) {
+    let modules: Vec<String> = files.iter().flat_map(test_modules).collect();
+    for file in files {
+        file.is_test |= modules.iter().any(|module| {
+            file.path.strip_prefix(module.as_str()).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+        });
+    }
+}
+
+/// Paths, without `.rs`, of the modules that a file declares for tests only.
+fn test_modules(file: &File) -> Vec<String> {
+    let code = mask::code(&file.text);
+    let stem = file.path.trim_end_matches(".rs");
+    let folder = ["/lib", "/main", "/mod"].iter().find_map(|name| stem.strip_suffix(name)).unwrap_or(stem);
+    let beside = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let declared = mask::tests(&code).into_iter().filter_map(|range| {
+        let mut words = code[range.clone()].strip_suffix(';')?.split_whitespace().rev();
+        let name = words.next().filter(|_| words.next() == Some("mod"))?;
+        // The path is a literal, which the code alone does not have.
+        let path = file.text[range].split_once("#[path = \"").and_then(|(_, rest)| rest.split_once(".rs\"]"));
+        Some(path.map_or_else(|| format!("{folder}/{name}"), |(path, _)| format!("{beside}/{path}")))
+    });
+    declared.collect()
 }
 
 /// Every Markdown file.
@@ -93,5 +118,26 @@ fn read(root: &Path, path: &Path) -> io::Result<File> {
     let relative = path.strip_prefix(root).expect("found under the root").to_string_lossy().replace('\\', "/");
     let text = fs::read_to_string(path)
         .map_err(|error| io::Error::new(error.kind(), format!("{relative} cannot be read as text: {error}")))?;
-    Ok(File { path: relative, text })
+    Ok(File::new(relative, text))
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn modules_declared_for_tests_are_tests() {
+        let mut files = [
+            File::new("crates/a/src/lib.rs", "#[cfg(test)]\npub(crate) mod b;\nmod c;\n#[cfg(test)]\nuse d::e;"),
+            File::new("crates/a/src/b.rs", ""),
+            File::new("crates/a/src/b/f.rs", ""),
+            File::new("crates/a/src/bb.rs", ""),
+            File::new("crates/a/src/c.rs", "#[cfg(test)] mod tests;\n#[cfg(test)]\n#[path = \"c_more.rs\"]\nmod more;"),
+            File::new("crates/a/src/c/tests.rs", ""),
+            File::new("crates/a/src/c_more.rs", ""),
+            File::new("crates/a/tests/it/g.rs", ""),
+        ];
+        mark_tests(&mut files);
+        assert_eq!(files.map(|file| file.is_test), [false, true, true, false, false, true, true, true]);
+    }
 }
