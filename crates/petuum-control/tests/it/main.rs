@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+mod bounds;
 mod harness;
 mod overlap;
 mod p05_takeover;
@@ -12,3 +13,4 @@ mod p16_leases;
 mod p17_requests;
 mod p18_jobs;
 mod random;
+mod shard;

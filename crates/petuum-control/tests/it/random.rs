@@ -175,6 +175,7 @@ proptest! {
         }
         chaos.lagging = None;
         chaos.world.run();
+        chaos.check_end();
         // Once all have come back, everybody is told to go on, and at equal clocks in all shards.
         let mut requests = Vec::new();
         for worker in 0..WORKERS {
