@@ -9,6 +9,7 @@ use crate::queue::Queue;
 use bytes::Bytes;
 use rocksdb::{ColumnFamily, DBWithThreadMode, ReadOptions, SingleThreaded, WriteBatch, WriteOptions};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 type Db = DBWithThreadMode<SingleThreaded>;
@@ -21,11 +22,13 @@ pub(crate) struct Engine {
     pub(crate) queue: Queue,
     /// `None` once closed.
     db: RwLock<Option<Db>>,
+    /// The sequence number up to which the log is known to be durable; every write carries it (see `wal`).
+    floor: AtomicU64,
 }
 
 impl Engine {
     pub(crate) fn new(dir: Arc<str>, db: Db) -> Self {
-        Self { queue: Queue::new(dir.clone()), dir, db: RwLock::new(Some(db)) }
+        Self { queue: Queue::new(dir.clone()), dir, db: RwLock::new(Some(db)), floor: AtomicU64::new(0) }
     }
 
     pub(crate) fn error(&self, doing: &'static str) -> impl FnOnce(rocksdb::Error) -> Error {
@@ -111,7 +114,7 @@ impl Engine {
     ) -> Result<(), Error> {
         self.queue.check()?;
         self.with_db(|db| {
-            let mut batch = Batch { db, batch: WriteBatch::default() };
+            let mut batch = Batch { db, batch: self.floor_only() };
             fill(&mut batch)?;
             if batch.batch.is_empty() {
                 return Ok(());
@@ -120,10 +123,23 @@ impl Engine {
         })
     }
 
+    /// An empty batch that tells the log how much of it is durable. It takes no sequence number.
+    fn floor_only(&self) -> WriteBatch {
+        let mut batch = WriteBatch::default();
+        batch.put_log_data(self.floor.load(Ordering::Acquire).to_le_bytes());
+        batch
+    }
+
     /// Makes everything durable that was written before the call. An error ends the store.
     pub(crate) fn sync(&self) -> Result<(), Error> {
-        self.with_db(|db| db.flush_wal(true).map_err(self.error("sync its log")))
-            .inspect_err(|error| self.queue.fail(error))
+        let sync = |db: &Db| {
+            let written = db.latest_sequence_number();
+            db.flush_wal(true).map_err(self.error("sync its log"))?;
+            self.floor.fetch_max(written, Ordering::AcqRel);
+            // Behind what was synced, so that damage to the last of it is noticed too.
+            db.write(self.floor_only()).map_err(self.error("write"))
+        };
+        self.with_db(sync).inspect_err(|error| self.queue.fail(error))
     }
 
     /// Closes RocksDB and frees the directory, once nobody is inside a call.

@@ -1,4 +1,4 @@
-//! One group's log and records.
+//! One group's log. Its records are in `record`, its snapshots in `snapshot`.
 //!
 //! The log is a run of entries without a hole, from behind the purged index (or from wherever it was begun) to its
 //! last. What a group knows of the ends is kept in memory, so that a search never starts in front of the first live
@@ -14,15 +14,15 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The ends of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bounds {
-    purged: Option<u64>,
+pub(crate) struct Bounds {
+    pub(crate) purged: Option<u64>,
     /// First and last entry, both included.
-    live: Option<(u64, u64)>,
+    pub(crate) live: Option<(u64, u64)>,
 }
 
 impl Bounds {
     /// The least index that may be in the log.
-    fn floor(&self) -> u64 {
+    pub(crate) fn floor(&self) -> u64 {
         self.purged.map_or(0, |purged| purged.saturating_add(1))
     }
 
@@ -69,7 +69,7 @@ impl GroupStore {
         &self.store
     }
 
-    fn engine(&self) -> &Engine {
+    pub(crate) fn engine(&self) -> &Engine {
         self.store.engine()
     }
 
@@ -104,7 +104,7 @@ impl GroupStore {
     }
 
     /// Runs a write that changes the ends of the log; they are changed only if it succeeded.
-    fn change(
+    pub(crate) fn change(
         &self,
         done: Option<SyncDone>,
         write: impl FnOnce(&mut Batch<'_>, &mut Bounds) -> Result<(), Error>,
@@ -271,53 +271,5 @@ impl GroupStore {
         };
         let upto = record.first_chunk().ok_or_else(|| self.damaged("the purge record", "shorter than 8 bytes"))?;
         Ok(Some((u64::from_be_bytes(*upto), record.slice(8..))))
-    }
-
-    /// Writes a record, readable at return. `done` is called after the next sync.
-    ///
-    /// # Errors
-    /// If the store failed; `done` has then been called with the error.
-    ///
-    /// # Panics
-    /// On [`Record::Purged`], which only [`GroupStore::purge`] writes.
-    pub fn put_record(&self, record: Record, bytes: &[u8], done: Option<SyncDone>) -> Result<(), Error> {
-        assert!(record != Record::Purged, "the purge record is written together with the entries it speaks of");
-        self.change(done, |batch, _| {
-            batch.put(Family::Meta, &keys::record(self.group, record), bytes);
-            Ok(())
-        })
-    }
-
-    /// A record, if it was ever written.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub fn get_record(&self, record: Record) -> Result<Option<Bytes>, Error> {
-        match record {
-            Record::Purged => Ok(self.purged()?.map(|(_, marker)| marker)),
-            record => self.engine().get(Family::Meta, &keys::record(self.group, record)),
-        }
-    }
-
-    /// Removes log, records and snapshots of the group in one atomic write. Readers of its snapshots get errors.
-    /// Nobody else may be writing to the group.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub fn destroy(&self) -> Result<(), Error> {
-        let outcome = self.change(None, |batch, bounds| {
-            let (first, last) = (keys::log(self.group, bounds.floor()), keys::log(self.group, u64::MAX));
-            batch.delete_range(Family::Log, (&first, &last));
-            let (first, last) = keys::records(self.group);
-            batch.delete_range(Family::Meta, (&first, &last));
-            let (first, last) = (keys::piece(self.group, 0, 0), keys::piece(self.group, u64::MAX, u32::MAX));
-            batch.delete_range(Family::State, (&first, &last));
-            *bounds = Bounds { purged: None, live: None };
-            Ok(())
-        });
-        if outcome.is_ok() {
-            self.store.shared().snapshots.forget(self.group);
-        }
-        outcome
     }
 }

@@ -21,8 +21,9 @@
 //! This crate does not know Raft: entries, votes and manifests are bytes. It has no async code and one thread, the
 //! syncer's, which only [`Store::spawn_sync_thread`] starts; the simulator calls [`Syncer::run_once`] itself.
 //!
-//! Reading order: `keys` (the layout, byte by byte), `error`, `options`, `queue` and [`sync`](Syncer), `engine`,
-//! `store`, `group`, `snapshot`. [`testing`] has the checks that every disk must pass; unit tests are in `tests/`.
+//! Reading order: `keys` (the layout, byte by byte), `error`, `options`, `queue` and [`syncer`](Syncer), `engine`,
+//! `wal` (damage in the log), `store`, `group`, `record`, `snapshot`, `snapshot_writer`, `node`.
+//! [`testing`] has the check that a store must pass on every disk; unit tests are in `tests/`.
 
 mod engine;
 mod error;
@@ -31,12 +32,15 @@ mod keys;
 mod node;
 mod options;
 mod queue;
+mod record;
 mod snapshot;
+mod snapshot_writer;
 mod store;
 mod syncer;
 pub mod testing;
 #[cfg(test)]
 mod tests;
+mod wal;
 
 pub use error::Error;
 pub use group::GroupStore;
@@ -44,9 +48,11 @@ pub use keys::{NodeRecord, Record};
 pub use node::Boot;
 pub use options::{FreeBytes, StoreOptions};
 pub use queue::SyncDone;
-pub use snapshot::{Pieces, Snapshot, SnapshotWriter};
+pub use snapshot::{Pieces, Snapshot};
+pub use snapshot_writer::SnapshotWriter;
 pub use store::Store;
 pub use syncer::Syncer;
+pub use wal::ReadWals;
 
 /// The engine's environment, for a disk of one's own ([`StoreOptions::env`]).
 pub use rocksdb::Env;

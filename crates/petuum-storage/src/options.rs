@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::keys::Family;
+use crate::wal::{self, ReadWals};
 use rocksdb::{ColumnFamilyDescriptor, DBCompressionType, DBRecoveryMode, Env, LogLevel, Options};
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +33,9 @@ pub struct StoreOptions {
     pub text_log: bool,
     /// Source of [`Store::free_bytes`](crate::Store::free_bytes).
     pub free_bytes: FreeBytes,
+    /// How the write-ahead logs are read before RocksDB does, to tell damage from a torn tail (G9). Whoever gives an
+    /// `env` gives this too; without it, damage in the last log costs what is behind it, unnoticed.
+    pub read_wals: ReadWals,
 }
 
 impl Default for StoreOptions {
@@ -43,6 +47,7 @@ impl Default for StoreOptions {
             background_jobs: 2,
             text_log: true,
             free_bytes: Arc::new(file_system_free_bytes),
+            read_wals: Arc::new(wal::files),
         }
     }
 }
@@ -50,10 +55,10 @@ impl Default for StoreOptions {
 impl StoreOptions {
     /// Options for a simulated disk: nothing that depends on the time of day or runs without being asked.
     #[must_use]
-    pub fn simulated(env: Env) -> Self {
+    pub fn simulated(env: Env, read_wals: ReadWals) -> Self {
         // A simulated disk has no size of its own unless its owner gives it one.
         let free_bytes: FreeBytes = Arc::new(|_| Ok(u64::MAX));
-        Self { env: Some(env), background_jobs: 1, text_log: false, free_bytes, ..Self::default() }
+        Self { env: Some(env), background_jobs: 1, text_log: false, free_bytes, read_wals, ..Self::default() }
     }
 
     pub(crate) fn database(&self) -> Options {

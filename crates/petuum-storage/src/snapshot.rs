@@ -1,4 +1,5 @@
-//! Snapshots of a group as numbered pieces. A later storage may publish checkpoints of tables instead; callers see
+//! Snapshots of a group as numbered pieces: reading them, and deleting them when nobody does; writing them is
+//! `snapshot_writer`'s. A later storage may publish checkpoints of tables instead; callers see
 //! pieces all the same.
 //!
 //! ```text
@@ -13,24 +14,25 @@
 use crate::engine::Engine;
 use crate::keys::{self, Family};
 use crate::store::Shared;
-use crate::{Error, GroupStore, SyncDone};
+use crate::{Error, GroupStore};
 use bytes::Bytes;
 use petuum_types::{GroupId, codec};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-const CRC_BYTES: usize = 4;
+/// Before each piece.
+pub(crate) const CRC_BYTES: usize = 4;
 
 /// The record of the current snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Current {
     pub(crate) number: u64,
-    pieces: u32,
-    bytes: u64,
+    pub(crate) pieces: u32,
+    pub(crate) bytes: u64,
     /// CRC-32C of all pieces, one behind the other.
-    crc: u32,
-    manifest: Vec<u8>,
+    pub(crate) crc: u32,
+    pub(crate) manifest: Vec<u8>,
 }
 
 /// The record of a group's current snapshot.
@@ -65,6 +67,15 @@ impl Snapshots {
         call(groups.entry(group).or_default())
     }
 
+    /// A number that was not given out since the store was opened, and at least `least`.
+    pub(crate) fn number(&self, group: GroupId, least: u64) -> u64 {
+        self.with(group, |group| {
+            let number = group.next.max(least);
+            group.next = number + 1;
+            number
+        })
+    }
+
     /// Numbers stay used: a reader of a destroyed group must not find another's pieces under its number.
     pub(crate) fn forget(&self, group: GroupId) {
         self.with(group, |group| group.retired.clear());
@@ -73,7 +84,7 @@ impl Snapshots {
 
 impl Shared {
     /// Deletes a replaced snapshot, now or when its last reader goes.
-    fn retire(&self, group: GroupId, number: u64, pieces: u32) {
+    pub(crate) fn retire(&self, group: GroupId, number: u64, pieces: u32) {
         let deferred = self.snapshots.with(group, |group| {
             let read = group.readers.contains_key(&number);
             if read {
@@ -101,7 +112,7 @@ impl Shared {
         }
     }
 
-    fn delete_pieces(&self, group: GroupId, number: u64, pieces: u32) {
+    pub(crate) fn delete_pieces(&self, group: GroupId, number: u64, pieces: u32) {
         let outcome = self.engine.write(|batch| {
             if let Some(last) = pieces.checked_sub(1) {
                 let key = |piece| keys::piece(group, number, u32::try_from(piece).expect("below `pieces`"));
@@ -115,21 +126,6 @@ impl Shared {
 }
 
 impl GroupStore {
-    /// Begins a snapshot. It is seen by nobody before [`SnapshotWriter::publish`] and gone if that is never called.
-    ///
-    /// # Errors
-    /// If the store failed.
-    pub fn begin_snapshot(&self) -> Result<SnapshotWriter, Error> {
-        let shared = self.store.shared();
-        let least = current(&shared.engine, self.group)?.map_or(1, |current| current.number + 1);
-        let number = shared.snapshots.with(self.group, |group| {
-            let number = group.next.max(least);
-            group.next = number + 1;
-            number
-        });
-        Ok(SnapshotWriter { store: self.clone(), number, pieces: 0, bytes: 0, crc: 0, published: false })
-    }
-
     /// The snapshot published last. It stays readable, whatever is published meanwhile, until it is dropped.
     ///
     /// # Errors
@@ -148,92 +144,8 @@ impl GroupStore {
     }
 }
 
-/// A snapshot being written. Dropped without [`SnapshotWriter::publish`], it removes its pieces.
-pub struct SnapshotWriter {
-    store: GroupStore,
-    number: u64,
-    pieces: u32,
-    bytes: u64,
-    crc: u32,
-    published: bool,
-}
-
-impl SnapshotWriter {
-    /// Adds a piece. Small ones (1 MiB) keep votes and acknowledgements of other groups flowing.
-    ///
-    /// # Errors
-    /// If the store failed.
-    ///
-    /// # Panics
-    /// After 2^32 - 1 pieces.
-    pub fn push(&mut self, piece: &[u8]) -> Result<(), Error> {
-        let key = keys::piece(self.store.group, self.number, self.pieces);
-        let next = self.pieces.checked_add(1).expect("a snapshot has fewer than 2^32 pieces");
-        let mut value = Vec::with_capacity(CRC_BYTES + piece.len());
-        value.extend_from_slice(&piece_crc(&key, piece).to_be_bytes());
-        value.extend_from_slice(piece);
-        let engine = self.store.store.engine();
-        let outcome = engine.write(|batch| {
-            batch.put(Family::State, &key, &value);
-            Ok(())
-        });
-        engine.queue.finish(outcome, None)?;
-        self.pieces = next;
-        self.bytes += piece.len() as u64;
-        self.crc = crc32c::crc32c_append(self.crc, piece);
-        Ok(())
-    }
-
-    /// Makes this the group's current snapshot, with the caller's manifest, in one small write; `done` is called
-    /// when it is durable. The snapshot before it is then deleted.
-    ///
-    /// # Errors
-    /// If the store failed; `done` has then been called with the error.
-    pub fn publish(mut self, manifest: &[u8], done: SyncDone) -> Result<(), Error> {
-        let shared = self.store.store.shared();
-        let record = Current {
-            number: self.number,
-            pieces: self.pieces,
-            bytes: self.bytes,
-            crc: self.crc,
-            manifest: manifest.to_vec(),
-        };
-        let write = || {
-            let _writer = self.store.lock();
-            let replaced = current(&shared.engine, self.store.group)?;
-            shared.engine.write(|batch| {
-                batch.put(Family::Meta, &keys::current_snapshot(self.store.group), &codec::encode(&record));
-                Ok(())
-            })?;
-            Ok(replaced)
-        };
-        let (outcome, replaced) = match write() {
-            Ok(replaced) => (Ok(()), replaced),
-            Err(error) => (Err(error), None),
-        };
-        self.published = outcome.is_ok();
-        // Weak: the queue must not keep the store open.
-        let (weak, group) = (Arc::downgrade(shared), self.store.group);
-        let retire_and_tell: SyncDone = Box::new(move |outcome: Result<(), Error>| {
-            if let (Ok(()), Some(old), Some(shared)) = (&outcome, replaced, weak.upgrade()) {
-                shared.retire(group, old.number, old.pieces);
-            }
-            done(outcome);
-        });
-        shared.engine.queue.finish(outcome, Some(retire_and_tell))
-    }
-}
-
-impl Drop for SnapshotWriter {
-    fn drop(&mut self) {
-        if !self.published {
-            self.store.store.shared().delete_pieces(self.store.group, self.number, self.pieces);
-        }
-    }
-}
-
 /// The key is summed too, so that a piece in another's place is noticed.
-fn piece_crc(key: &[u8], piece: &[u8]) -> u32 {
+pub(crate) fn piece_crc(key: &[u8], piece: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(key), piece)
 }
 
@@ -255,7 +167,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What was given to [`SnapshotWriter::publish`].
+    /// What was given to [`SnapshotWriter::publish`](crate::SnapshotWriter::publish).
     #[must_use]
     pub fn manifest(&self) -> &[u8] {
         &self.pin.current.manifest

@@ -6,6 +6,7 @@ use crate::group::{GroupState, GroupStore};
 use crate::keys::Family;
 use crate::options::create_directory;
 use crate::snapshot::Snapshots;
+use crate::wal::Walk;
 use crate::{Error, StoreOptions, keys, node};
 use petuum_types::GroupId;
 use rocksdb::{DBWithThreadMode, Options, SingleThreaded};
@@ -130,6 +131,7 @@ impl Store {
 fn open_database(path: &Path, dir: &Arc<str>, options: &StoreOptions) -> Result<Db, Error> {
     let database = options.database();
     check_families(path, dir, &database)?;
+    check_wals(path, dir, options, &database)?;
     Db::open_cf_descriptors(&database, path, options.families()).map_err(|error| {
         let reason = error.to_string();
         // RocksDB has no kind of its own for this; the lock file's name is the only mark.
@@ -152,6 +154,35 @@ fn check_families(path: &Path, dir: &Arc<str>, database: &Options) -> Result<(),
             Err(Error::Format { dir: dir.clone(), found: format!("a column family `{name}`"), supported: node::FORMAT })
         }
     }
+}
+
+/// Refuses a log that lost acknowledged writes in its middle, before RocksDB mends it by cutting it off there.
+fn check_wals(path: &Path, dir: &Arc<str>, options: &StoreOptions, database: &Options) -> Result<(), Error> {
+    let walk = (options.read_wals)(path).and_then(Walk::through).map_err(|source| Error::Io {
+        dir: dir.clone(),
+        doing: "read its write-ahead logs",
+        source: Arc::new(source),
+    })?;
+    if !walk.goes_on_behind_damage {
+        return Ok(());
+    }
+    // Seldom, so that the log may be replayed once more: read only, it is left as it is for the next attempt.
+    let families = Family::ALL.map(Family::name);
+    let recovered = Db::open_cf_for_read_only(database, path, families, false).map_err(|error| Error::RocksDb {
+        dir: dir.clone(),
+        doing: "read its damaged write-ahead log",
+        reason: error.into_string(),
+    })?;
+    let recoverable = recovered.latest_sequence_number();
+    if walk.floor <= recoverable {
+        return Ok(());
+    }
+    Err(Error::Damaged {
+        dir: dir.clone(),
+        group: None,
+        what: "the write-ahead log".to_owned(),
+        reason: format!("writes up to number {} were durable, but only {recoverable} can be read", walk.floor),
+    })
 }
 
 /// Removes pieces that no published snapshot owns: of writers that a crash cut off, and of old snapshots.

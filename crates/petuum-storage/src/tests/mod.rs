@@ -5,6 +5,7 @@ mod log;
 mod open;
 mod snapshots;
 mod sync;
+mod wal;
 
 use crate::{GroupStore, Store, StoreOptions, SyncDone, Syncer};
 use petuum_types::GroupId;
