@@ -12,7 +12,7 @@ use petuum_types::{LogIndex, RowId, limits};
 use std::collections::BTreeMap;
 
 /// Reads of one shard that wait on this replica. `T` is what the caller answers with.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ParkedReads<T> {
     groups: BTreeMap<Option<Blocked>, Vec<Parked<T>>>,
     count: usize,
@@ -25,7 +25,7 @@ pub struct ParkedReads<T> {
     command: LogIndex,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Parked<T> {
     number: u64,
     read: Read,

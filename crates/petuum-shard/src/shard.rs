@@ -8,8 +8,8 @@ use crate::table::{Tables, Touched};
 use petuum_types::command::{ShardAnswer, WorkerKey};
 use petuum_types::entry::Entry;
 use petuum_types::message::WorkerMessage;
-use petuum_types::outcome::Outcome;
-use petuum_types::{Clock, JobId, LogIndex, MapEpoch, RowId, ShardId, Slot, TableId};
+use petuum_types::outcome::{Outcome, Retry};
+use petuum_types::{Clock, JobId, LogIndex, MapEpoch, RowId, Sequence, ShardId, Slot, TableId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -101,11 +101,12 @@ impl Shard {
     /// incarnation not heard of yet, a repeat of what is applied, or over a limit for now (P4).
     ///
     /// `None` means: log it. A gap is not judged here, because the messages before may be in the log and not applied
-    /// yet; [`Shard::next_sequence`] is what a leader that keeps count of them compares with. Only fences are final.
+    /// yet; [`Shard::next_sequence`] is what a leader that keeps count of them compares with. The final ones
+    /// among these answers are fences and the repeats of refusals that apply decided before.
     #[must_use]
     pub fn precheck(&self, message: &WorkerMessage) -> Option<Outcome> {
         match self.admission(message) {
-            Err(Outcome::Retry(petuum_types::outcome::Retry::Gap { .. })) => None,
+            Err(Outcome::Retry(Retry::Gap { .. })) => None,
             Err(outcome) => Some(outcome),
             Ok(member) => self.over_limit_for_now(member, message),
         }
@@ -113,7 +114,7 @@ impl Shard {
 
     /// The next sequence this shard takes of the message's incarnation, as applied; `None` if it takes none.
     #[must_use]
-    pub fn next_sequence(&self, message: &WorkerMessage) -> Option<petuum_types::Sequence> {
+    pub fn next_sequence(&self, message: &WorkerMessage) -> Option<Sequence> {
         self.speaker(message).ok().map(|member| member.next)
     }
 

@@ -100,3 +100,17 @@ fn check_shape(schema: &TableSchema, section: &Section<'_>) -> Result<(), Refusa
 pub(crate) fn kept(payload: &Bytes, entry_bytes: usize) -> Bytes {
     if payload.len() < entry_bytes / SHARED_FRACTION { Bytes::copy_from_slice(payload) } else { payload.clone() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_part_is_shared_and_a_small_one_does_not_hold_its_entry() {
+        let entry = Bytes::from(vec![7; 64 * 1024]);
+        let (large, small) = (entry.slice(..32 * 1024), entry.slice(..100));
+        assert_eq!(kept(&large, entry.len()).as_ptr(), large.as_ptr());
+        let copy = kept(&small, entry.len());
+        assert!(copy == small && copy.as_ptr() != small.as_ptr());
+    }
+}

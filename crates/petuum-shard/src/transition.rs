@@ -32,7 +32,6 @@ impl Shard {
             return ShardAnswer::Refused(format!("{}; {} has {} workers", key.worker, key.job, job.workers));
         }
         let min_clock = job.min_clock;
-        let floor = Sequence(0);
         let member = match job.members.entry(key.worker) {
             std::collections::btree_map::Entry::Vacant(place) => place.insert(Member::new(incarnation)),
             std::collections::btree_map::Entry::Occupied(place) => {
@@ -55,7 +54,7 @@ impl Shard {
         member.incarnation = incarnation;
         member.settled = false;
         member.fenced_at = member.clock;
-        (member.next, member.floor) = (floor, floor);
+        (member.next, member.floor) = (Sequence(0), Sequence(0));
         member.refusals = BTreeMap::new();
         ShardAnswer::Clock(member.fenced_at)
     }
