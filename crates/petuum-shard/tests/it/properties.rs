@@ -167,7 +167,7 @@ proptest! {
         let Rig { shard: mut once, mut index } = joined();
         let mut twice = once.clone();
         let mut history = Vec::new();
-        for step in &steps {
+        for (at, step) in steps.iter().enumerate() {
             let entry = entry_of(&once, step);
             index += 3;
             let applied = take(&mut once, index, entry.as_ref());
@@ -175,7 +175,7 @@ proptest! {
             if let Some(again) = entry.zip(applied).map(|(entry, applied)| taken(entry, &applied)) {
                 twice.apply(LogIndex(index + 1), &again);
                 history.push(again);
-                let late = &history[(index as usize * 31) % history.len()];
+                let late = &history[at * 31 % history.len()];
                 twice.apply(LogIndex(index + 2), late);
             }
         }
