@@ -1,1 +1,33 @@
-//! A cluster in a simulated network, on simulated disks, from one seed
+//! A cluster in a simulated network, on simulated disks, from one seed.
+//!
+//! ```text
+//!   Simulation ── turmoil: hosts, links, virtual tokio time        (simulation.rs)
+//!     ├── VirtualClock: what the system's clocks say meanwhile     (clock.rs)
+//!     ├── SimListener, SimConnector: petuum-net's seams            (net.rs)
+//!     ├── Disk: RocksDB's files, power failures, I/O errors        (disk/)
+//!     ├── Trace: everything that is logged, in virtual time        (trace.rs)
+//!     └── meta: one seed, two processes, equal traces              (meta.rs)
+//! ```
+//!
+//! One seed gives one run, byte for byte, as long as the code in the hosts takes its time from tokio, its randomness from
+//! a seed, starts no threads and does not branch on what RocksDB's threads have done (sizes, properties, file counts).
+//! This crate is not part of any node: nothing that users install depends on it.
+//!
+//! Users of this crate must build with `--cfg tokio_unstable`: turmoil seeds tokio's scheduler only then.
+
+#[cfg(not(tokio_unstable))]
+compile_error!(
+    "petuum-sim needs tokio's seeded scheduler: put `rustflags = [\"--cfg\", \"tokio_unstable\"]` under [build] in \
+     .cargo/config.toml, and unset RUSTFLAGS, which would replace it. Without it one seed would not give one run."
+);
+
+pub mod clock;
+pub mod disk;
+pub mod meta;
+mod net;
+mod simulation;
+mod trace;
+
+pub use net::{SimConnector, SimListener};
+pub use simulation::{Error, Settings, Simulation, TICK};
+pub use trace::Trace;

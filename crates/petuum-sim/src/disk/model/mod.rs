@@ -1,0 +1,344 @@
+//! The files of one simulated disk: what a process sees, what would survive a power failure, and how one becomes the
+//! other. Plain data, without threads or RocksDB; `ffi.rs` puts it behind a lock and hands it to C++.
+//!
+//! Rules of the model:
+//! * A file's bytes survive up to the length of its last sync. A truncation that no sync followed is undone.
+//! * A name (created, renamed, linked, deleted) survives as its directory stood at the directory's last sync; syncing a
+//!   file does not make its name durable. Directories themselves are durable once made.
+//! * After a failed sync a file's unsynced bytes can no longer become durable (Linux drops the dirty pages).
+//! * Of the unsynced tail of a write-ahead log a seeded part may survive, its last bytes possibly torn. Tails survive in
+//!   the order of the logs: once a log has lost a byte, later logs lose their whole unsynced tail. Other files lose
+//!   exactly what was not synced: which of RocksDB's background jobs has written how much depends on its threads, and
+//!   nothing drawn from a seed may depend on that.
+
+mod file;
+mod loss;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Counters;
+use super::rules::{Fault, FileKind, Op, Rule};
+use file::File;
+
+/// Why an operation is refused. The numbers are known to `shim.cc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub(super) enum Refusal {
+    NotFound = 1,
+    Exists = 2,
+    Io = 3,
+    NoSpace = 4,
+    Off = 5,
+    Locked = 6,
+    NotEmpty = 7,
+}
+
+/// How a file is opened. The numbers are known to `shim.cc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Read,
+    Create,
+    Reopen,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FileId(u64);
+
+#[derive(Clone, Debug)]
+struct Handle {
+    file: FileId,
+    kind: FileKind,
+}
+
+/// See the module's text.
+#[derive(Debug)]
+pub(super) struct Model {
+    files: BTreeMap<FileId, File>,
+    visible: BTreeMap<String, FileId>,
+    durable: BTreeMap<String, FileId>,
+    directories: BTreeSet<String>,
+    handles: BTreeMap<u64, Handle>,
+    locks: BTreeSet<String>,
+    next_id: u64,
+    pub(super) powered: bool,
+    pub(super) sync_ignored: bool,
+    pub(super) rules: Vec<Rule>,
+    pub(super) counters: Counters,
+}
+
+impl Model {
+    pub(super) fn new() -> Self {
+        Self {
+            files: BTreeMap::new(),
+            visible: BTreeMap::new(),
+            durable: BTreeMap::new(),
+            directories: BTreeSet::from(["/".to_owned()]),
+            handles: BTreeMap::new(),
+            locks: BTreeSet::new(),
+            next_id: 1,
+            powered: true,
+            sync_ignored: false,
+            rules: Vec::new(),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Whether the operation may go on, after power and rules had their say.
+    fn admit(&mut self, op: Op, kind: FileKind) -> Result<(), Refusal> {
+        self.powered()?;
+        let Some(fault) = self.rules.iter_mut().find_map(|rule| rule.hit(op, kind)) else { return Ok(()) };
+        self.counters.injected += 1;
+        Err(match fault {
+            Fault::Eio => Refusal::Io,
+            Fault::Enospc => Refusal::NoSpace,
+            Fault::PowerCut => {
+                self.powered = false;
+                Refusal::Off
+            }
+        })
+    }
+
+    fn powered(&self) -> Result<(), Refusal> {
+        if self.powered { Ok(()) } else { Err(Refusal::Off) }
+    }
+
+    fn fresh(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id
+    }
+
+    pub(super) fn open(&mut self, path: &str, mode: Mode) -> Result<u64, Refusal> {
+        let path = normalise(path);
+        let kind = FileKind::of(&path);
+        self.admit(Op::Open, kind)?;
+        let file = match (self.visible.get(&path).copied(), mode) {
+            (None, Mode::Read) => return Err(Refusal::NotFound),
+            (None, _) => self.create(path)?,
+            (Some(file), Mode::Read | Mode::Reopen) => file,
+            (Some(file), Mode::Create) => {
+                self.file(file).truncate(0);
+                file
+            }
+        };
+        let handle = self.fresh();
+        self.handles.insert(handle, Handle { file, kind });
+        Ok(handle)
+    }
+
+    fn create(&mut self, path: String) -> Result<FileId, Refusal> {
+        if !self.directories.contains(parent(&path)) {
+            return Err(Refusal::NotFound);
+        }
+        let file = FileId(self.fresh());
+        self.files.insert(file, File::default());
+        self.visible.insert(path, file);
+        Ok(file)
+    }
+
+    fn file(&mut self, id: FileId) -> &mut File {
+        self.files.get_mut(&id).expect("names and handles point to files that exist")
+    }
+
+    /// The open file behind a handle; a handle from before a power failure has none.
+    fn handle(&self, handle: u64) -> Result<Handle, Refusal> {
+        self.handles.get(&handle).cloned().ok_or(Refusal::Off)
+    }
+
+    pub(super) fn close(&mut self, handle: u64) {
+        self.handles.remove(&handle);
+        self.collect();
+    }
+
+    pub(super) fn read(&mut self, handle: u64, offset: u64, into: &mut [u8]) -> Result<usize, Refusal> {
+        let Handle { file, kind } = self.handle(handle)?;
+        self.admit(Op::Read, kind)?;
+        let data = &self.file(file).data;
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(data.len());
+        let len = into.len().min(data.len() - start);
+        into[..len].copy_from_slice(&data[start..start + len]);
+        Ok(len)
+    }
+
+    pub(super) fn append(&mut self, handle: u64, bytes: &[u8]) -> Result<(), Refusal> {
+        let Handle { file, kind } = self.handle(handle)?;
+        self.admit(Op::Append, kind)?;
+        self.file(file).data.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    pub(super) fn truncate(&mut self, handle: u64, len: u64) -> Result<(), Refusal> {
+        let Handle { file, .. } = self.handle(handle)?;
+        self.powered()?;
+        self.file(file).truncate(usize::try_from(len).unwrap_or(usize::MAX));
+        Ok(())
+    }
+
+    pub(super) fn sync(&mut self, handle: u64) -> Result<(), Refusal> {
+        let Handle { file, kind } = self.handle(handle)?;
+        let admitted = self.admit(Op::Sync, kind);
+        if matches!(admitted, Err(Refusal::Io | Refusal::NoSpace)) {
+            self.file(file).sync_failed = true;
+        }
+        admitted?;
+        self.counters.syncs += 1;
+        if !self.sync_ignored {
+            self.file(file).sync();
+        }
+        Ok(())
+    }
+
+    pub(super) fn len(&mut self, handle: u64) -> Result<u64, Refusal> {
+        let Handle { file, .. } = self.handle(handle)?;
+        Ok(self.file(file).data.len() as u64)
+    }
+
+    /// Length, and whether it is a directory.
+    pub(super) fn stat(&mut self, path: &str) -> Result<(u64, bool), Refusal> {
+        self.powered()?;
+        let path = normalise(path);
+        match self.visible.get(&path).copied() {
+            Some(file) => Ok((self.file(file).data.len() as u64, false)),
+            None if self.directories.contains(&path) => Ok((0, true)),
+            None => Err(Refusal::NotFound),
+        }
+    }
+
+    pub(super) fn list(&self, path: &str) -> Result<Vec<String>, Refusal> {
+        self.powered()?;
+        let path = normalise(path);
+        if !self.directories.contains(&path) {
+            return Err(Refusal::NotFound);
+        }
+        let children = self.visible.keys().chain(&self.directories).filter(|child| is_child(&path, child));
+        Ok(children.filter_map(|child| child.rsplit('/').next()).map(str::to_owned).collect())
+    }
+
+    pub(super) fn rename(&mut self, from: &str, to: &str) -> Result<(), Refusal> {
+        let (from, to) = (normalise(from), normalise(to));
+        self.admit(Op::Rename, FileKind::of(&from))?;
+        let file = self.visible.remove(&from).ok_or(Refusal::NotFound)?;
+        self.visible.insert(to, file);
+        self.collect();
+        Ok(())
+    }
+
+    pub(super) fn link(&mut self, from: &str, to: &str) -> Result<(), Refusal> {
+        self.powered()?;
+        let (from, to) = (normalise(from), normalise(to));
+        let file = *self.visible.get(&from).ok_or(Refusal::NotFound)?;
+        if self.visible.contains_key(&to) {
+            return Err(Refusal::Exists);
+        }
+        self.visible.insert(to, file);
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, path: &str) -> Result<(), Refusal> {
+        let path = normalise(path);
+        self.admit(Op::Delete, FileKind::of(&path))?;
+        self.visible.remove(&path).ok_or(Refusal::NotFound)?;
+        self.collect();
+        Ok(())
+    }
+
+    pub(super) fn make_directory(&mut self, path: &str, must_be_new: bool) -> Result<(), Refusal> {
+        self.powered()?;
+        let path = normalise(path);
+        if self.visible.contains_key(&path) || (must_be_new && self.directories.contains(&path)) {
+            return Err(Refusal::Exists);
+        }
+        self.directories.extend(ancestors(&path).map(str::to_owned));
+        self.directories.insert(path);
+        Ok(())
+    }
+
+    /// The contents of a directory's write-ahead logs, oldest first.
+    pub(super) fn logs(&self, path: &str) -> Result<Vec<Vec<u8>>, Refusal> {
+        let path = normalise(path);
+        self.list(&path)?;
+        let logs = self.visible.iter().filter(|(name, _)| is_child(&path, name) && FileKind::of(name) == FileKind::Wal);
+        Ok(logs.map(|(_, file)| self.files[file].data.clone()).collect())
+    }
+
+    pub(super) fn remove_directory(&mut self, path: &str) -> Result<(), Refusal> {
+        let path = normalise(path);
+        if !self.list(&path)?.is_empty() {
+            return Err(Refusal::NotEmpty);
+        }
+        self.directories.remove(&path);
+        self.durable.retain(|name, _| !is_child(&path, name));
+        Ok(())
+    }
+
+    pub(super) fn sync_directory(&mut self, path: &str) -> Result<(), Refusal> {
+        self.admit(Op::SyncDirectory, FileKind::Other)?;
+        let path = normalise(path);
+        self.counters.syncs += 1;
+        if self.sync_ignored {
+            return Ok(());
+        }
+        self.durable.retain(|name, _| !is_child(&path, name));
+        let now = self.visible.iter().filter(|(name, _)| is_child(&path, name));
+        self.durable.extend(now.map(|(name, file)| (name.clone(), *file)));
+        self.collect();
+        Ok(())
+    }
+
+    pub(super) fn lock(&mut self, path: &str) -> Result<(), Refusal> {
+        self.powered()?;
+        let path = normalise(path);
+        if !self.visible.contains_key(&path) {
+            self.create(path.clone())?;
+        }
+        if self.locks.insert(path) { Ok(()) } else { Err(Refusal::Locked) }
+    }
+
+    /// Works without power too: locks belong to the process, and tell whether it still has the database open.
+    pub(super) fn unlock(&mut self, path: &str) {
+        self.locks.remove(&normalise(path));
+    }
+
+    /// The path of a lock that is held, if any.
+    pub(super) fn held_lock(&self) -> Option<&str> {
+        self.locks.first().map(String::as_str)
+    }
+
+    /// Forgets what the process held, for a process that died without the machine.
+    pub(super) fn forget_handles(&mut self) {
+        self.handles.clear();
+        self.collect();
+    }
+
+    /// Drops files that no name, durable name or handle leads to.
+    fn collect(&mut self) {
+        let mut used: BTreeSet<FileId> = self.visible.values().chain(self.durable.values()).copied().collect();
+        used.extend(self.handles.values().map(|handle| handle.file));
+        self.files.retain(|id, _| used.contains(id));
+    }
+}
+
+/// One spelling per path: absolute, without empty parts, `.` or a slash at the end.
+fn normalise(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    format!("/{}", parts.join("/"))
+}
+
+/// The directory of a normalised path; the root's is itself.
+fn parent(path: &str) -> &str {
+    match path.rfind('/') {
+        Some(0) | None => "/",
+        Some(slash) => &path[..slash],
+    }
+}
+
+/// The directories above a normalised path.
+fn ancestors(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').skip(1).map(|(slash, _)| &path[..slash])
+}
+
+fn is_child(directory: &str, path: &str) -> bool {
+    path != "/" && parent(path) == directory
+}
+
+#[cfg(test)]
+mod tests;

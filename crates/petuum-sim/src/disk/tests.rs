@@ -1,0 +1,265 @@
+//! RocksDB itself on the simulated disk: what it recovers after power failures and how it takes errors.
+
+use std::path::Path;
+
+use rocksdb::{DB, Options, WriteBatch};
+
+use super::*;
+
+const WRITE_BUFFER_SMALL: usize = 64 << 10;
+const WRITE_BUFFER_LARGE: usize = 64 << 20;
+const VALUE_BYTES: usize = 512;
+
+fn open(disk: &Disk, write_buffer: usize) -> Result<DB, rocksdb::Error> {
+    let mut options = Options::default();
+    disk.configure(&mut options);
+    options.create_if_missing(true);
+    options.create_missing_column_families(true);
+    options.set_write_buffer_size(write_buffer);
+    options.set_max_background_jobs(2);
+    DB::open_cf_with_opts(&options, Disk::ROOT, [("log", options.clone()), ("state", options.clone())])
+}
+
+/// Writes rows `from..to` to both families, one batch per row.
+fn put(db: &DB, from: u64, to: u64) -> Result<(), rocksdb::Error> {
+    let families = ["log", "state"].map(|name| db.cf_handle(name).unwrap());
+    for row in from..to {
+        let mut batch = WriteBatch::default();
+        for family in families {
+            batch.put_cf(family, row.to_be_bytes(), [row.to_le_bytes()[0]; VALUE_BYTES]);
+        }
+        db.write(batch)?;
+    }
+    Ok(())
+}
+
+/// The number of rows, after checking that both families hold exactly the rows `0..n` with their values.
+fn rows(db: &DB) -> u64 {
+    let [log, state] = ["log", "state"].map(|name| {
+        let mut next = 0;
+        for entry in db.iterator_cf(db.cf_handle(name).unwrap(), rocksdb::IteratorMode::Start) {
+            let (key, value) = entry.unwrap();
+            assert_eq!(*key, u64::to_be_bytes(next), "a hole in {name}");
+            assert_eq!(*value, [next.to_le_bytes()[0]; VALUE_BYTES]);
+            next += 1;
+        }
+        next
+    });
+    assert_eq!(log, state, "the families differ");
+    log
+}
+
+/// The three steps of a power failure.
+fn fail_power(disk: &Disk, db: DB, seed: u64) -> Lost {
+    disk.power_off();
+    drop(db);
+    disk.power_on(seed)
+}
+
+/// Cuts the power with seeds until one leaves no unsynced byte, so that the count is exact. Each try is a fresh disk.
+fn survivors_exactly(scenario: impl Fn(&DB)) -> u64 {
+    for seed in 0..64 {
+        let disk = Disk::new();
+        let db = open(&disk, WRITE_BUFFER_LARGE).unwrap();
+        scenario(&db);
+        let lost = fail_power(&disk, db, seed);
+        if lost.bytes > 0 && lost.torn == 0 {
+            return rows(&open(&disk, WRITE_BUFFER_LARGE).unwrap());
+        }
+    }
+    unreachable!("half of all draws keep nothing")
+}
+
+#[test]
+fn unsynced_writes_are_lost() {
+    assert_eq!(survivors_exactly(|db| put(db, 0, 10).unwrap()), 0);
+}
+
+#[test]
+fn synced_writes_survive_and_no_others() {
+    let survived = survivors_exactly(|db| {
+        put(db, 0, 10).unwrap();
+        db.flush_wal(true).unwrap();
+        put(db, 10, 20).unwrap();
+    });
+    assert_eq!(survived, 10);
+}
+
+#[test]
+fn a_dead_process_loses_nothing() {
+    let disk = Disk::new();
+    let db = open(&disk, WRITE_BUFFER_LARGE).unwrap();
+    put(&db, 0, 10).unwrap();
+    disk.power_off();
+    assert!(put(&db, 10, 11).is_err(), "without power nothing works");
+    drop(db);
+    disk.power_on_intact();
+    assert_eq!(rows(&open(&disk, WRITE_BUFFER_LARGE).unwrap()), 10);
+}
+
+#[test]
+fn flushes_log_switches_and_compactions_are_survived() {
+    let disk = Disk::new();
+    let mut written = 0;
+    for seed in 0..4 {
+        let db = open(&disk, WRITE_BUFFER_SMALL).unwrap();
+        written = rows(&db).max(written);
+        put(&db, written, written + 200).unwrap();
+        for family in ["log", "state"] {
+            db.flush_cf(db.cf_handle(family).unwrap()).unwrap();
+        }
+        put(&db, written + 200, written + 400).unwrap();
+        for family in ["log", "state"] {
+            db.compact_range_cf(db.cf_handle(family).unwrap(), None::<&[u8]>, None::<&[u8]>);
+        }
+        put(&db, written + 400, written + 410).unwrap();
+        db.flush_wal(true).unwrap();
+        written += 410;
+        fail_power(&disk, db, seed);
+        assert_eq!(rows(&open(&disk, WRITE_BUFFER_SMALL).unwrap()), written);
+    }
+}
+
+/// A hundred power failures under background flushes and compactions; returns a digest of all that was recovered.
+fn fuzz(seed: u64) -> (Vec<u64>, Counters) {
+    let disk = Disk::new();
+    let mut draw = fastrand::Rng::with_seed(seed);
+    let mut recovered = Vec::new();
+    let mut synced = 0;
+    for _ in 0..100 {
+        let db = open(&disk, WRITE_BUFFER_SMALL).unwrap();
+        let mut next = rows(&db);
+        assert!(next >= synced, "{synced} rows were synced, {next} recovered");
+        recovered.push(next);
+        // Reads have taken random numbers by the number of table files.
+        seed_thread(seed ^ next);
+        for _ in 0..draw.u32(1..8) {
+            let more = draw.u64(1..60);
+            put(&db, next, next + more).unwrap();
+            next += more;
+            disk.settle();
+            if draw.bool() {
+                db.flush_wal(true).unwrap();
+                synced = next;
+            }
+        }
+        fail_power(&disk, db, draw.u64(..));
+    }
+    (recovered, disk.counters())
+}
+
+#[test]
+fn a_hundred_power_failures_keep_a_prefix() {
+    for seed in 1..=3 {
+        let (recovered, counters) = fuzz(seed);
+        assert!(counters.bytes_lost > 0 && counters.torn_tails > 10, "the faults bite: {counters:?}");
+        if seed == 1 {
+            assert_eq!(fuzz(seed), (recovered, counters), "the seed decides, whatever RocksDB's threads did");
+        }
+    }
+}
+
+#[test]
+fn a_lying_disk_loses_what_was_synced() {
+    let disk = Disk::new();
+    disk.set_sync_ignored(true);
+    let db = open(&disk, WRITE_BUFFER_LARGE).unwrap();
+    put(&db, 0, 10).unwrap();
+    db.flush_wal(true).unwrap();
+    fail_power(&disk, db, 1);
+    assert_eq!(rows(&open(&disk, WRITE_BUFFER_LARGE).unwrap()), 0);
+}
+
+#[test]
+fn a_failed_log_sync_is_reported_and_stays() {
+    let disk = Disk::new();
+    let db = open(&disk, WRITE_BUFFER_LARGE).unwrap();
+    put(&db, 0, 10).unwrap();
+    db.flush_wal(true).unwrap();
+    put(&db, 10, 11).unwrap();
+    disk.inject(Rule::once(Op::Sync, FileKind::Wal, Fault::Eio));
+    let error = db.flush_wal(true).unwrap_err().to_string();
+    assert!(error.contains("injected EIO"), "{error}");
+    assert!(put(&db, 11, 12).is_err(), "the database takes no more writes");
+    assert_eq!(disk.counters().injected, 1);
+    fail_power(&disk, db, 3);
+    assert_eq!(rows(&open(&disk, WRITE_BUFFER_LARGE).unwrap()), 10);
+}
+
+#[test]
+fn a_full_disk_is_reported_and_mended_by_a_reopen() {
+    let disk = Disk::new();
+    let db = open(&disk, WRITE_BUFFER_LARGE).unwrap();
+    put(&db, 0, 10).unwrap();
+    disk.inject(Rule::once(Op::Append, FileKind::Wal, Fault::Enospc));
+    let error = put(&db, 10, 11).unwrap_err().to_string();
+    assert!(error.contains("injected ENOSPC"), "{error}");
+    drop(db);
+    let db = open(&disk, WRITE_BUFFER_LARGE).unwrap();
+    let next = rows(&db);
+    put(&db, next, next + 1).unwrap();
+}
+
+#[test]
+fn a_failed_manifest_write_stops_the_open_and_the_next_one_works() {
+    let disk = Disk::new();
+    drop(open(&disk, WRITE_BUFFER_LARGE).unwrap());
+    disk.inject(Rule::once(Op::Append, FileKind::Manifest, Fault::Enospc));
+    assert!(open(&disk, WRITE_BUFFER_LARGE).is_err());
+    assert_eq!(rows(&open(&disk, WRITE_BUFFER_LARGE).unwrap()), 0);
+}
+
+#[test]
+fn a_power_cut_inside_a_flush_is_survived() {
+    let mut cuts = 0;
+    for skip in 0..6 {
+        let disk = Disk::new();
+        let db = open(&disk, WRITE_BUFFER_LARGE).unwrap();
+        put(&db, 0, 50).unwrap();
+        db.flush_wal(true).unwrap();
+        disk.inject(Rule { op: Op::Sync, kind: None, skip, times: Some(1), fault: Fault::PowerCut });
+        let outcome = db.flush_cf(db.cf_handle("log").unwrap());
+        assert_eq!(outcome.is_err(), !disk.is_powered());
+        cuts += disk.counters().injected;
+        disk.clear_rules();
+        fail_power(&disk, db, skip);
+        assert_eq!(rows(&open(&disk, WRITE_BUFFER_LARGE).unwrap()), 50);
+    }
+    assert!(cuts >= 3, "a flush syncs the table, its folder and the manifest");
+}
+
+#[test]
+fn one_disk_is_opened_once_at_a_time() {
+    let disk = Disk::new();
+    let db = open(&disk, WRITE_BUFFER_LARGE).unwrap();
+    assert!(open(&disk, WRITE_BUFFER_LARGE).is_err());
+    drop(db);
+    open(&disk, WRITE_BUFFER_LARGE).unwrap();
+}
+
+#[test]
+#[should_panic(expected = "the database must be dropped")]
+fn power_does_not_come_back_under_an_open_database() {
+    let disk = Disk::new();
+    let _db = open(&disk, WRITE_BUFFER_LARGE).unwrap();
+    disk.power_off();
+    disk.power_on(1);
+}
+
+#[test]
+fn folders_are_made_with_their_parents_and_logs_can_be_read() {
+    let disk = Disk::new();
+    // The bindings make the folder in the real file system too.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("db");
+    let mut options = Options::default();
+    disk.configure(&mut options);
+    options.create_if_missing(true);
+    let db = DB::open(&options, &path).unwrap();
+    db.put("key", "a value to be found").unwrap();
+    assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0, "RocksDB's files are on the simulated disk only");
+    let logs = disk.write_ahead_logs(&path).unwrap();
+    let found = logs.iter().any(|log| log.windows(19).any(|bytes| bytes == b"a value to be found"));
+    assert!(found && logs.len() == 1);
+    assert!(disk.write_ahead_logs(Path::new("/elsewhere")).is_err());
+}
