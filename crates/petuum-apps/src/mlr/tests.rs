@@ -323,7 +323,7 @@ fn fashion_mnist_is_learned() {
     let test = files.test(Partition::WHOLE, &options, &parts[0].shape).unwrap().unwrap();
     assert_eq!((parts[0].shape.features, parts[0].shape.classes(), test.len()), (784, 10, 5000));
     let (cluster, tables) = (Cluster::new(4, 1, 2), tables(785, 2));
-    let settings = Settings { epochs: 6, clocks_per_epoch: 50, eta: 0.5, ..Settings::default() };
+    let settings = Settings { epochs: 6, ..Settings::default() };
     let futures = (0..).zip(&parts).map(|(w, part)| {
         let (mut worker, tables, settings) = (cluster.worker(w, 0), &tables, &settings);
         async move { run(&mut worker, tables, part, settings, &mut Recorder::default()).await.unwrap() }
