@@ -9,7 +9,7 @@ mod cut;
 mod delta;
 mod scalar;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use buffer::UpdateBuffer;
 pub use clock::ClockUpdates;

@@ -117,6 +117,8 @@ impl RowCache {
 
     /// Takes a row of an answer and gives the newest state of it that is known: the answer's, or a cached one of higher
     /// index. `None` if a newer state may have been read and let go since the read was sent: it must be read again.
+    /// The limit holds again after [`RowCache::shrink`]: once per answer, so that no row of an answer is refused for a
+    /// row that its neighbour drove out.
     pub(super) fn insert(
         &mut self,
         shard: ShardId,
@@ -147,12 +149,11 @@ impl RowCache {
         self.bytes += cached.bytes();
         self.order.insert(cached.used, key);
         self.rows.insert(key, cached.clone());
-        self.shrink();
         Some(cached)
     }
 
     /// Lets rows go until the limit holds; a row larger than it goes at once, and has its floor all the same.
-    fn shrink(&mut self) {
+    pub(super) fn shrink(&mut self) {
         while self.bytes > self.limit {
             let (_, key) = self.order.pop_first().expect("bytes are kept, so a row is");
             let gone = self.remove(key).expect("rows in order of use are cached");

@@ -48,11 +48,9 @@ impl OwnUpdates {
 
     /// Forgets the clocks below this one: answers that lack them are shown no more.
     pub(super) fn forget_below(&mut self, clock: Clock) {
-        if clock > self.floor {
-            self.floor = clock;
-            let kept = self.clocks.split_off(&clock);
-            self.replace(kept);
-        }
+        self.floor = self.floor.max(clock);
+        let kept = self.clocks.split_off(&clock);
+        self.replace(kept);
     }
 
     /// Forgets the clocks from this one on: they were given up (P4), and no answer will contain them.

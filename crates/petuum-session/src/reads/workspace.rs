@@ -175,6 +175,7 @@ impl Workspace {
             let newest = newest.filter(|row| row.min_clock >= needs && row.own_clock >= self.own.floor());
             shown.push(newest.map(|cached| self.show(thread, (schema.id, row.row), &cached)));
         }
+        self.cache.shrink();
         Ok(shown)
     }
 

@@ -177,6 +177,20 @@ fn p1_a_few_columns_of_a_row_of_a_million_stay_few() {
 }
 
 #[test]
+fn p1_columns_far_apart_keep_their_places() {
+    let schema = table(1, 2000, ValueType::I64);
+    let columns = [255, 256, 511, 1024, 1279, 1536];
+    let mut buffer = UpdateBuffer::default();
+    for column in columns {
+        buffer.inc(&schema, RowId(0), column, i64::from(column)).unwrap();
+    }
+    let map = map(1);
+    let sums = decode(&cut(&buffer.take(), &map, 4096), &map, 4096);
+    let expected = columns.map(|column| ((schema.id, RowId(0), column), i64::from(column)));
+    assert_eq!(sums, BTreeMap::from(expected));
+}
+
+#[test]
 fn p1_a_row_longer_than_a_part_is_cut_by_column_range() {
     let schema = table(1, 100_000, ValueType::I64);
     let mut buffer = UpdateBuffer::default();
