@@ -1,1 +1,27 @@
-//! A node: services, placement, admission limits
+//! A node: services, placement, admission limits.
+//!
+//! ```text
+//!            Data.Commit ──▶ gather (one per shard) ──▶ Group::submit ─▶ Raft ─▶ fsync ─▶ ShardMachine::apply
+//!  worker ─┤                                                                                │ wakes
+//!            Data.Read ────▶ ShardCell::read ◀── parked reads ◀─────────────────────────────┘
+//!  worker, operator ─▶ Session, Admin ─▶ control group ─▶ ControlMachine::apply ─▶ driver ─▶ Peer.Propose ─▶ shards
+//! ```
+//!
+//! Reading order: [`settings`], [`node`] (start and stop), [`formation`] (init, adopt, hello: P21), [`groups`] (the
+//! replicas a node holds), [`machine`] (the pure state machines behind consensus), `gather` (P8), `driver` (what
+//! the control group's leader does in the shards), `services`. No rule of the protocol is decided here: those live in
+//! petuum-shard and petuum-control.
+
+mod driver;
+pub mod formation;
+mod gather;
+pub mod groups;
+pub mod machine;
+pub mod node;
+mod peers;
+mod services;
+pub mod settings;
+mod watermark;
+
+pub use node::{Node, Parts, Stopped, SyncMode};
+pub use settings::NodeSettings;

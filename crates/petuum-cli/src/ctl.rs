@@ -1,0 +1,293 @@
+//! `petuum ctl`: operate a cluster.
+
+use crate::endpoints::Endpoints;
+use crate::nodes::init;
+use crate::output::{Failure, line};
+use clap::{Subcommand, ValueEnum};
+use comfy_table::{Table, presets};
+use petuum_client::{Client, TableDefinition};
+use petuum_net::transport::{ChannelSettings, Connector, Tcp, channel};
+use petuum_net::wire;
+use petuum_net::wire::admin_client::AdminClient;
+use petuum_types::{GroupId, Initial, NonFinite, Staleness, ValueType, WorkerId};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Flags of `petuum ctl`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    endpoints: Endpoints,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Form a cluster of nodes that are running and belong to none; the same call again changes nothing
+    Init {
+        /// Every node as it advertises itself, `host:port,…`; [default: the endpoints]
+        #[arg(long, value_delimiter = ',', value_name = "HOST:PORT,…")]
+        nodes: Vec<String>,
+        /// Shards, 1 to 4096
+        #[arg(long, default_value_t = 8)]
+        shards: u32,
+        /// Replicas of each shard [default: 3, or all nodes if there are fewer]
+        #[arg(long)]
+        replication: Option<u32>,
+    },
+    /// Every replica: who leads, how far it is, clocks
+    Status,
+    /// Jobs
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// A job's tables
+    #[command(subcommand)]
+    Table(TableCommand),
+    /// A job's workers
+    #[command(subcommand)]
+    Worker(WorkerCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum JobCommand {
+    /// Create a job
+    Create {
+        /// Its name
+        name: String,
+        /// How many workers it has
+        #[arg(long)]
+        workers: u32,
+        /// How long a worker may be silent before it is evicted, in seconds
+        #[arg(long, default_value_t = 10)]
+        lease: u64,
+    },
+    /// Every job
+    List,
+}
+
+#[derive(Debug, Subcommand)]
+enum TableCommand {
+    /// Create a table; returns when every shard has it
+    Create {
+        /// The job
+        job: String,
+        /// The table's name
+        name: String,
+        /// Columns of every row, 1 to 1000000
+        #[arg(long)]
+        width: u32,
+        /// Type of the values
+        #[arg(long = "type", value_enum, default_value_t = Type::F32)]
+        value_type: Type,
+        /// Staleness of reads; 0 is BSP
+        #[arg(long, default_value_t = 0)]
+        staleness: u32,
+        /// What to do with NaN and infinite updates
+        #[arg(long, value_enum, default_value_t = Policy::Reject)]
+        non_finite: Policy,
+    },
+    /// A job's tables
+    List {
+        /// The job
+        job: String,
+    },
+    /// Drop a table and all its rows; returns when every shard has
+    Drop {
+        /// The job
+        job: String,
+        /// The table's name
+        name: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum WorkerCommand {
+    /// A job's workers
+    List {
+        /// The job
+        job: String,
+    },
+    /// Remove a worker; the others go on without it
+    Evict {
+        /// The job
+        job: String,
+        /// The worker's number
+        worker: u32,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Type {
+    F32,
+    I64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Policy {
+    Reject,
+    Drop,
+    Accept,
+}
+
+/// Carries out one command.
+pub(crate) async fn run(args: Args) -> Result<(), Failure> {
+    let Args { endpoints, command } = args;
+    match command {
+        Command::Init { nodes, shards, replication } => {
+            let nodes = if nodes.is_empty() { endpoints.endpoints } else { nodes };
+            let count = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
+            let answer = init(&nodes, shards, replication.unwrap_or_else(|| count.min(3))).await?;
+            let what = if answer.existed { "exists already" } else { "is formed" };
+            line(format_args!("cluster {} {what}: {count} nodes, {shards} shards", answer.cluster));
+            Ok(())
+        }
+        Command::Status => status(&endpoints.connect().await?).await,
+        Command::Job(command) => job(&endpoints.connect().await?, command).await,
+        Command::Table(command) => table(&endpoints.connect().await?, command).await,
+        Command::Worker(command) => worker(&endpoints.connect().await?, command).await,
+    }
+}
+
+fn rows(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header.to_vec());
+    table
+}
+
+/// What one node says, or why it says nothing.
+pub(crate) async fn replicas(address: &str) -> Result<Vec<wire::Replica>, Failure> {
+    let connector: Arc<dyn Connector> = Arc::new(Tcp);
+    let channel = channel(&connector, address, ChannelSettings::default()).map_err(Failure::new)?;
+    let request = wire::GetReplicasRequest { format: petuum_net::FORMAT };
+    let mut client = AdminClient::new(channel);
+    match tokio::time::timeout(Duration::from_secs(3), client.get_replicas(request)).await {
+        Ok(Ok(answer)) => Ok(answer.into_inner().replicas),
+        Ok(Err(status)) => Err(petuum_net::status::from_status(&status).into()),
+        Err(_) => Err(Failure::new("no answer within 3 s")),
+    }
+}
+
+async fn status(client: &Client) -> Result<(), Failure> {
+    line(format_args!("cluster {}, {}", client.cluster_id(), client.map().epoch));
+    let mut table = rows(&["NODE", "GROUP", "ROLE", "TERM", "LAST", "APPLIED", "SNAPSHOT", "ROWS", "BYTES", "CLOCKS"]);
+    let mut unreachable = Vec::new();
+    for (node, address) in &client.map().nodes {
+        let replicas = match replicas(address).await {
+            Ok(replicas) => replicas,
+            Err(failure) => {
+                unreachable.push(format!("{node} at {address}: {failure}"));
+                continue;
+            }
+        };
+        for replica in replicas {
+            let group = GroupId(replica.group).shard().map_or("control".to_owned(), |s| format!("{}", s.0));
+            let role = if replica.failure.is_empty() { replica.role } else { format!("failed: {}", replica.failure) };
+            let clocks = replica.clocks.iter().map(|c| {
+                let most = c.workers.iter().filter(|w| w.live).map(|w| w.clock).max().unwrap_or(c.min_clock);
+                format!("job {}: {}..{most}", c.job, c.min_clock)
+            });
+            table.add_row(vec![
+                node.0.to_string(),
+                group,
+                role,
+                replica.term.to_string(),
+                replica.last_index.to_string(),
+                replica.applied_index.to_string(),
+                replica.snapshot_index.to_string(),
+                replica.rows.to_string(),
+                replica.bytes.to_string(),
+                clocks.collect::<Vec<_>>().join(", "),
+            ]);
+        }
+    }
+    line(table);
+    for missing in &unreachable {
+        line(format_args!("unreachable: {missing}"));
+    }
+    Ok(())
+}
+
+async fn job(client: &Client, command: JobCommand) -> Result<(), Failure> {
+    match command {
+        JobCommand::Create { name, workers, lease } => {
+            let job = client.create_job(&name, workers, Some(Duration::from_secs(lease))).await?;
+            line(format_args!("{} {name:?}: {workers} workers", job.info().id));
+        }
+        JobCommand::List => {
+            let mut table = rows(&["ID", "NAME", "WORKERS", "LEASE"]);
+            for job in client.jobs().await? {
+                let lease = humantime::format_duration(job.lease).to_string();
+                table.add_row(vec![job.id.0.to_string(), job.name, job.workers.to_string(), lease]);
+            }
+            line(table);
+        }
+    }
+    Ok(())
+}
+
+async fn table(client: &Client, command: TableCommand) -> Result<(), Failure> {
+    match command {
+        TableCommand::Create { job, name, width, value_type, staleness, non_finite } => {
+            let definition = TableDefinition {
+                name,
+                width,
+                value_type: match value_type {
+                    Type::F32 => ValueType::F32,
+                    Type::I64 => ValueType::I64,
+                },
+                staleness: Staleness(staleness),
+                initial: Initial::Zero,
+                seed: 0,
+                non_finite: match non_finite {
+                    Policy::Reject => NonFinite::Reject,
+                    Policy::Drop => NonFinite::Drop,
+                    Policy::Accept => NonFinite::Accept,
+                },
+            };
+            let table = client.job(&job).await?.create_table(&definition).await?;
+            line(format_args!("{} {:?}", table.schema().id, definition.name));
+        }
+        TableCommand::List { job } => {
+            let mut table = rows(&["ID", "NAME", "WIDTH", "TYPE", "STALENESS", "NON-FINITE"]);
+            for schema in client.job(&job).await?.tables().await? {
+                table.add_row(vec![
+                    schema.id.0.to_string(),
+                    schema.name,
+                    schema.width.to_string(),
+                    schema.value_type.to_string(),
+                    schema.staleness.0.to_string(),
+                    format!("{:?}", schema.non_finite).to_lowercase(),
+                ]);
+            }
+            line(table);
+        }
+        TableCommand::Drop { job, name } => {
+            let table = client.job(&job).await?.drop_table(&name).await?;
+            line(format_args!("dropped {table} {name:?}"));
+        }
+    }
+    Ok(())
+}
+
+async fn worker(client: &Client, command: WorkerCommand) -> Result<(), Failure> {
+    match command {
+        WorkerCommand::List { job } => {
+            let mut table = rows(&["WORKER", "PHASE", "INCARNATION", "SINCE CLOCK"]);
+            for worker in client.job(&job).await?.workers().await? {
+                table.add_row(vec![
+                    worker.worker.to_string(),
+                    worker.phase,
+                    worker.incarnation.to_string(),
+                    worker.clock.to_string(),
+                ]);
+            }
+            line(table);
+        }
+        WorkerCommand::Evict { job, worker } => {
+            let clock = client.job(&job).await?.evict(WorkerId(worker)).await?;
+            line(format_args!("worker {worker} is removed at {clock}"));
+        }
+    }
+    Ok(())
+}

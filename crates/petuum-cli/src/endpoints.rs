@@ -1,0 +1,29 @@
+//! Where the cluster is: `--endpoints` or `PETUUM_ENDPOINTS`.
+
+use crate::output::Failure;
+use petuum_client::{Client, Options};
+use std::time::Duration;
+
+/// The cluster to talk to.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Endpoints {
+    /// Nodes of the cluster, `host:port,…`; one is enough
+    #[arg(long, env = "PETUUM_ENDPOINTS", value_delimiter = ',', value_name = "HOST:PORT,…")]
+    pub(crate) endpoints: Vec<String>,
+    /// How long to wait for an answer, in seconds
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    pub(crate) deadline: u64,
+}
+
+impl Endpoints {
+    /// Connects.
+    pub(crate) async fn connect(&self) -> Result<Client, Failure> {
+        if self.endpoints.is_empty() {
+            return Err(Failure::new(
+                "no endpoints: give --endpoints host:port or set PETUUM_ENDPOINTS (`petuum local` prints the line)",
+            ));
+        }
+        let options = Options { deadline: Duration::from_secs(self.deadline.max(1)), ..Options::default() };
+        Ok(Client::connect(&self.endpoints, options).await?)
+    }
+}

@@ -1,0 +1,54 @@
+//! What people see: results on standard output, logs and errors on standard error.
+
+use std::fmt;
+use std::io::Write;
+use std::process::ExitCode;
+
+/// Why a command failed, in one line: what, and what to do.
+#[derive(Debug)]
+pub(crate) struct Failure(String);
+
+impl Failure {
+    pub(crate) fn new(message: impl fmt::Display) -> Self {
+        Self(message.to_string())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<petuum_types::Error> for Failure {
+    fn from(error: petuum_types::Error) -> Self {
+        Self::new(error)
+    }
+}
+
+/// Logs go to standard error; `PETUUM_LOG` filters them (`info`, `petuum_server=debug`, …), by default warnings.
+pub(crate) fn start_logging() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("PETUUM_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+}
+
+/// A line on standard output. A reader that has gone away (`petuum … | head`) ends the process quietly.
+pub(crate) fn line(text: impl fmt::Display) {
+    let mut out = std::io::stdout().lock();
+    if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
+        std::process::exit(0);
+    }
+}
+
+/// A line on standard error.
+pub(crate) fn note(text: impl fmt::Display) {
+    // Nobody to tell if standard error is closed.
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// The end of a command that failed.
+pub(crate) fn fail(message: &str) -> ExitCode {
+    note(format_args!("error: {message}"));
+    ExitCode::FAILURE
+}

@@ -1,0 +1,91 @@
+//! `petuum serve`: one node.
+
+use crate::config::{self, Flags};
+use crate::output::{Failure, line, note};
+use petuum_net::transport::{Listener, Tcp, TcpAcceptor};
+use petuum_server::{Node, Parts, Stopped, SyncMode};
+use petuum_storage::{Store, StoreOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Flags of `petuum serve`. Everything else is in the file or the environment.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// TOML file; every key can also be given as PETUUM_KEY or PETUUM_NODE__KEY.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Data directory; created if missing [default: petuum-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:7070]
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<String>,
+    /// The address others reach this node at [default: where it listens]
+    #[arg(long, value_name = "HOST:PORT")]
+    advertise: Option<String>,
+}
+
+/// Runs a node until it is told to stop or must not go on.
+pub(crate) async fn run(args: Args) -> Result<(), Failure> {
+    let flags = Flags { data: args.data, listen: args.listen, advertise: args.advertise };
+    let config = config::load(args.config.as_deref(), &flags)?;
+    check_loopback(&config.listen)?;
+    let listener = TcpAcceptor::bind(&config.listen).await.map_err(Failure::new)?;
+    let store = open(&config.data)?;
+    let address = listener.address();
+    let node = Node::start(Parts {
+        store,
+        listener: Box::new(listener),
+        connector: Arc::new(Tcp),
+        advertise: config.advertise,
+        settings: config.node,
+        seed: RandomState::new().build_hasher().finish(),
+        sync: SyncMode::Thread,
+    })?;
+    // The line that scripts wait for.
+    line(format_args!("listening on {address}"));
+    if node.identity().is_none() {
+        note(format_args!("waiting to belong to a cluster: petuum ctl init --nodes {address},…"));
+    }
+    let mut terminate = signal(SignalKind::terminate()).map_err(Failure::new)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::new)?;
+    let stopped = tokio::select! {
+        stopped = node.ended() => stopped,
+        _ = terminate.recv() => Stopped::Asked,
+        _ = interrupt.recv() => Stopped::Asked,
+    };
+    if let Stopped::Failed(error) = stopped {
+        return Err(error.into());
+    }
+    note("stopping: leaderships are handed over; a second signal stops at once");
+    tokio::select! {
+        _ = node.stop() => {}
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    Ok(())
+}
+
+/// This version has no encryption and no authentication: it listens on loopback only.
+fn check_loopback(listen: &str) -> Result<(), Failure> {
+    let addresses: Vec<SocketAddr> = listen
+        .to_socket_addrs()
+        .map_err(|e| Failure::new(format_args!("listen = {listen:?} is no host:port: {e}")))?
+        .collect();
+    match addresses.iter().find(|a| !a.ip().is_loopback()) {
+        None => Ok(()),
+        Some(outside) => Err(Failure::new(format_args!(
+            "listen = {listen:?} is {outside}, which others can reach; this version has no encryption or \
+             authentication and listens on loopback only: use 127.0.0.1"
+        ))),
+    }
+}
+
+fn open(data: &Path) -> Result<Store, Failure> {
+    let at = |e: std::io::Error| Failure::new(format_args!("data directory {}: {e}", data.display()));
+    std::fs::create_dir_all(data).map_err(at)?;
+    Store::open(data, StoreOptions::default()).map_err(Failure::new)
+}

@@ -1,0 +1,59 @@
+//! What a peer remembers of a node, and its judgement of the next boot (P21). Pure.
+
+use petuum_types::NodeId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The highest a peer has seen of a node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Remembered {
+    pub(crate) boot: u64,
+    pub(crate) nonce: u64,
+    /// Term by group. Terms only grow on one disk; last indices do not (a follower's tail may be cut), so those are
+    /// shown for the operator and not judged.
+    pub(crate) terms: BTreeMap<u32, u64>,
+}
+
+/// What to remember from now on, or why the node must not start.
+pub(crate) fn judge(node: NodeId, known: Option<&Remembered>, shown: &Remembered) -> Result<Remembered, String> {
+    let Some(known) = known else { return Ok(shown.clone()) };
+    let hint = "an old copy of its data directory was put back; start it empty and `rejoin` it as a new node";
+    if shown.boot < known.boot {
+        return Err(format!("{node} shows boot {}, boot {} has been seen: {hint}", shown.boot, known.boot));
+    }
+    if shown.boot == known.boot && shown.nonce != known.nonce {
+        return Err(format!("{node} shows boot {} a second time with another nonce: {hint}", shown.boot));
+    }
+    for (group, term) in &known.terms {
+        let now = shown.terms.get(group).copied().unwrap_or(0);
+        if now < *term {
+            return Err(format!("{node} shows term {now} in group {group}, term {term} has been seen: {hint}"));
+        }
+    }
+    Ok(shown.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(boot: u64, nonce: u64, term: u64) -> Remembered {
+        Remembered { boot, nonce, terms: BTreeMap::from([(1, term)]) }
+    }
+
+    #[test]
+    fn p21_growing_boots_and_repeats_pass() {
+        let first = judge(NodeId(1), None, &shown(1, 7, 0)).unwrap();
+        let again = judge(NodeId(1), Some(&first), &shown(1, 7, 0)).unwrap();
+        assert_eq!(judge(NodeId(1), Some(&again), &shown(2, 9, 3)).unwrap(), shown(2, 9, 3));
+    }
+
+    #[test]
+    fn p21_an_old_copy_is_refused_however_it_shows() {
+        let known = shown(5, 7, 4);
+        for old in [shown(4, 7, 9), shown(5, 8, 9), shown(6, 1, 3), Remembered { boot: 6, ..Remembered::default() }] {
+            let refusal = judge(NodeId(1), Some(&known), &old).unwrap_err();
+            assert!(refusal.contains("rejoin"), "{refusal}");
+        }
+    }
+}

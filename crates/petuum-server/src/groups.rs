@@ -1,0 +1,145 @@
+//! The replicas a node holds.
+
+use crate::formation::Identity;
+use crate::gather::Gatherer;
+use crate::machine::{ControlCell, ControlMachine, ShardCell, ShardMachine};
+use crate::settings::NodeSettings;
+use crate::watermark::Watermark;
+use petuum_consensus::{Consensus, Group, MachineFactory};
+use petuum_control::control_members;
+use petuum_types::map::ShardMap;
+use petuum_types::{Error, GroupId, NodeId, ShardId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The groups a node is a member of, with all their members and addresses; the control group first.
+#[must_use]
+pub fn groups_of(map: &ShardMap, node: NodeId) -> BTreeMap<GroupId, BTreeMap<NodeId, String>> {
+    let address = |n: &NodeId| (*n, map.nodes.get(n).cloned().unwrap_or_default());
+    let control = (GroupId::CONTROL, control_members(&map.nodes));
+    let shards = map.shards.iter().map(|(shard, place)| (GroupId::of_shard(*shard), place.replicas.clone()));
+    std::iter::once(control)
+        .chain(shards)
+        .filter(|(_, members)| members.contains(&node))
+        .map(|(group, members)| (group, members.iter().map(address).collect()))
+        .collect()
+}
+
+/// Who should lead a group: the first of its members.
+#[must_use]
+pub fn preferred_leader(map: &ShardMap, group: GroupId) -> Option<NodeId> {
+    match group.shard() {
+        None => control_members(&map.nodes).first().copied(),
+        Some(shard) => map.shards.get(&shard)?.replicas.first().copied(),
+    }
+}
+
+/// A replica of a shard on this node.
+#[derive(Clone)]
+pub struct ShardReplica {
+    /// Its state.
+    pub cell: Arc<ShardCell>,
+    /// Its Raft group.
+    pub group: Group,
+    /// The entrance to its log.
+    pub(crate) gatherer: Gatherer,
+}
+
+/// A replica of the control group on this node.
+#[derive(Clone)]
+pub struct ControlReplica {
+    /// Its state.
+    pub cell: Arc<ControlCell>,
+    /// Its Raft group.
+    pub group: Group,
+}
+
+/// What a node runs once it belongs to a cluster.
+pub struct Running {
+    /// Who the node is.
+    pub identity: Identity,
+    /// Raft.
+    pub consensus: Consensus,
+    /// The control group, if this node is a member.
+    pub control: Option<ControlReplica>,
+    /// The shards it has a replica of.
+    pub shards: BTreeMap<ShardId, ShardReplica>,
+}
+
+impl Running {
+    /// Starts every group, and forms those this node should lead and that were never formed.
+    ///
+    /// # Errors
+    /// If a group cannot be recovered from the store.
+    pub(crate) async fn start(
+        identity: Identity,
+        consensus: Consensus,
+        watermark: &Watermark,
+        settings: &NodeSettings,
+    ) -> Result<Self, Error> {
+        let mut running = Self { identity, consensus, control: None, shards: BTreeMap::new() };
+        for (id, members) in groups_of(&running.identity.map, running.identity.node) {
+            match id.shard() {
+                None => running.control = Some(start_control(&running.consensus, members).await?),
+                Some(shard) => {
+                    let replica = start_shard(&running.consensus, shard, members, watermark, settings).await?;
+                    running.shards.insert(shard, replica);
+                }
+            }
+        }
+        for (id, group) in running.groups() {
+            if preferred_leader(&running.identity.map, id) == Some(running.identity.node) {
+                group.initialize().await?;
+            }
+        }
+        Ok(running)
+    }
+
+    /// Every group of this node.
+    pub fn groups(&self) -> impl Iterator<Item = (GroupId, &Group)> {
+        let control = self.control.iter().map(|c| (GroupId::CONTROL, &c.group));
+        control.chain(self.shards.iter().map(|(shard, r)| (GroupId::of_shard(*shard), &r.group)))
+    }
+
+    /// Hands every leadership to another member, for at most `within`; then peers go on without an election timeout.
+    pub(crate) async fn hand_over(&self, within: Duration) {
+        let handing = self.groups().filter(|(_, group)| group.status().is_leader()).map(|(id, group)| async move {
+            let members = groups_of(&self.identity.map, self.identity.node).remove(&id).unwrap_or_default();
+            for to in members.into_keys().filter(|n| *n != self.identity.node) {
+                match group.transfer_leader(to).await {
+                    Ok(()) => return,
+                    Err(error) => tracing::info!(group = %id, %to, %error, "a leadership was not handed over"),
+                }
+            }
+        });
+        if tokio::time::timeout(within, futures::future::join_all(handing)).await.is_err() {
+            tracing::info!("not every leadership could be handed over in time; the others will elect");
+        }
+    }
+}
+
+async fn start_control(consensus: &Consensus, members: BTreeMap<NodeId, String>) -> Result<ControlReplica, Error> {
+    let cell = ControlCell::new();
+    let machine = cell.clone();
+    let factory: MachineFactory = Arc::new(move || Box::new(ControlMachine::fresh(machine.clone())));
+    let group = consensus.start_group(GroupId::CONTROL, members, factory).await?;
+    Ok(ControlReplica { cell, group })
+}
+
+async fn start_shard(
+    consensus: &Consensus,
+    shard: ShardId,
+    members: BTreeMap<NodeId, String>,
+    watermark: &Watermark,
+    settings: &NodeSettings,
+) -> Result<ShardReplica, Error> {
+    let shard_settings =
+        petuum_shard::Settings { staged_bytes_max: settings.staged_bytes_max, ..petuum_shard::Settings::default() };
+    let cell = ShardCell::new(shard, shard_settings);
+    let machine = cell.clone();
+    let factory: MachineFactory = Arc::new(move || Box::new(ShardMachine::fresh(machine.clone())));
+    let group = consensus.start_group(GroupId::of_shard(shard), members, factory).await?;
+    let gatherer = Gatherer::start(shard, cell.clone(), group.clone(), watermark.clone(), settings);
+    Ok(ShardReplica { cell, group, gatherer })
+}

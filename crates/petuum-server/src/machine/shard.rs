@@ -1,0 +1,204 @@
+//! A shard's replica: the state, the reads parked on it, and the adapter that consensus drives.
+
+use bytes::Bytes;
+use petuum_consensus::{Machine, MachineError, SnapshotView};
+use petuum_shard::{Applied, ParkedReads, ReadOutcome, Restore, Settings, Shard, View};
+use petuum_types::entry::Entry;
+use petuum_types::read::{Read, ReadAnswer, ReadRefusal};
+use petuum_types::{Clock, Error, ErrorKind, JobId, LogIndex, ShardId, codec};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Why a read got no answer.
+#[derive(Debug)]
+pub enum ReadFailure {
+    /// The state says no.
+    Refused(ReadRefusal),
+    /// A limit, a deadline or the end of the replica.
+    Error(Error),
+}
+
+type Waiter = oneshot::Sender<ReadOutcome>;
+
+/// One replica of a shard, shared by consensus (which applies) and the services (which read).
+pub struct ShardCell {
+    id: ShardId,
+    settings: Settings,
+    state: Mutex<State>,
+}
+
+struct State {
+    shard: Shard,
+    parked: ParkedReads<Waiter>,
+}
+
+impl ShardCell {
+    /// An empty replica.
+    #[must_use]
+    pub fn new(id: ShardId, settings: Settings) -> Arc<Self> {
+        let state = State { shard: Shard::new(id, settings.clone()), parked: ParkedReads::default() };
+        Arc::new(Self { id, settings, state: Mutex::new(state) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic inside apply breaks the replica; the group is rebuilt from its log, with a fresh shard in this cell.
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Looks at the state. The closure must be quick: apply waits for it.
+    pub fn with<T>(&self, look: impl FnOnce(&Shard) -> T) -> T {
+        look(&self.lock().shard)
+    }
+
+    /// How many reads are parked.
+    #[must_use]
+    pub fn parked_reads(&self) -> usize {
+        self.lock().parked.len()
+    }
+
+    /// The min clock of a job here, 0 if the job is unknown.
+    #[must_use]
+    pub fn min_clock(&self, job: JobId) -> Clock {
+        self.with(|shard| shard.min_clock(job)).unwrap_or(Clock::ZERO)
+    }
+
+    /// Answers a read from applied state, or holds it until the state satisfies it (P10, P11), for at most `wait`.
+    ///
+    /// # Errors
+    /// [`ReadFailure`].
+    pub async fn read(&self, read: Read, wait: Duration) -> Result<ReadAnswer, ReadFailure> {
+        let waiting = {
+            let mut state = self.lock();
+            match state.shard.read(&read) {
+                ReadOutcome::Answer(answer) => return Ok(answer),
+                ReadOutcome::Refused(refusal) => return Err(ReadFailure::Refused(refusal)),
+                ReadOutcome::Wait => {}
+            }
+            let (waiter, waiting) = oneshot::channel();
+            state.parked.park(read.clone(), waiter).map_err(|limit| {
+                ReadFailure::Error(Error::new(ErrorKind::ResourceExhausted, format!("{}: {limit}", self.id)))
+            })?;
+            waiting
+        };
+        match tokio::time::timeout(wait, waiting).await {
+            Ok(Ok(ReadOutcome::Answer(answer))) => Ok(answer),
+            Ok(Ok(ReadOutcome::Refused(refusal))) => Err(ReadFailure::Refused(refusal)),
+            Ok(Ok(ReadOutcome::Wait) | Err(_)) => Err(ReadFailure::Error(Error::new(
+                ErrorKind::Unavailable,
+                format!("{}: this replica was stopped or rebuilt while the read waited; ask again", self.id),
+            ))),
+            Err(_) => Err(ReadFailure::Error(self.late(&read))),
+        }
+    }
+
+    fn late(&self, read: &Read) -> Error {
+        let mut state = self.lock();
+        state.parked.remove(Waiter::is_closed);
+        let have = state.shard.min_clock(read.job).unwrap_or(Clock::ZERO);
+        let slowest = state.shard.workers(read.job).into_iter().filter(|w| w.live).min_by_key(|w| w.clock);
+        let who = slowest.map(|w| format!("; the slowest is {} at {}", w.worker, w.clock)).unwrap_or_default();
+        let (id, applied) = (self.id, state.shard.applied());
+        Error::new(
+            ErrorKind::DeadlineExceeded,
+            format!(
+                "{id}: the read needs min clock {} and {}; this replica has min clock {} at {applied}{who}",
+                read.min_clock.0, read.min_index, have.0
+            ),
+        )
+    }
+
+    fn apply(&self, index: LogIndex, entry: &Entry) -> Applied {
+        let mut state = self.lock();
+        let applied = state.shard.apply(index, entry);
+        state.wake();
+        applied
+    }
+
+    fn replace(&self, shard: Shard) {
+        let mut state = self.lock();
+        state.shard = shard;
+        state.wake();
+    }
+}
+
+impl State {
+    /// P11: every change of applied state looks at the parked reads again.
+    fn wake(&mut self) {
+        for (waiter, outcome) in self.parked.wake(&self.shard) {
+            // The reader may have gone; then there is nobody to tell.
+            let _ = waiter.send(outcome);
+        }
+    }
+}
+
+/// A cell as consensus drives it.
+pub struct ShardMachine {
+    cell: Arc<ShardCell>,
+}
+
+impl ShardMachine {
+    /// A fresh machine on the cell: whatever the cell held is forgotten, the log will bring it back.
+    #[must_use]
+    pub fn fresh(cell: Arc<ShardCell>) -> Self {
+        cell.replace(Shard::new(cell.id, cell.settings.clone()));
+        Self { cell }
+    }
+}
+
+impl Machine for ShardMachine {
+    fn apply(&mut self, index: LogIndex, entry: Bytes) -> Result<Bytes, MachineError> {
+        // An entry was checked before it was proposed; one that does not decode is damage or of a newer version.
+        let entry = Entry::decode(&entry)
+            .map_err(|e| MachineError::new(format!("{}, {index}: {e}; the replica stops here", self.cell.id)))?;
+        Ok(match self.cell.apply(index, &entry) {
+            Applied::Messages(outcomes) => codec::encode(&outcomes).into(),
+            Applied::Command(answer) => codec::encode(&answer).into(),
+        })
+    }
+
+    fn skip(&mut self, index: LogIndex) {
+        let mut state = self.cell.lock();
+        state.shard.skip(index);
+        state.wake();
+    }
+
+    fn view(&self) -> Box<dyn SnapshotView> {
+        Box::new(ShardView::new(self.cell.with(Shard::view)))
+    }
+
+    fn install(&mut self, pieces: &mut dyn Iterator<Item = Result<Bytes, MachineError>>) -> Result<(), MachineError> {
+        let damaged = |e: petuum_shard::Damaged| MachineError::new(format!("{}: {e}", self.cell.id));
+        let mut restore = Restore::new(self.cell.id, self.cell.settings.clone());
+        for piece in pieces {
+            restore.push(&piece?).map_err(damaged)?;
+        }
+        self.cell.replace(restore.finish().map_err(damaged)?);
+        Ok(())
+    }
+}
+
+/// A view that is cut into pieces as they are asked for.
+enum ShardView {
+    Whole(Option<Box<View>>),
+    Pieces(Box<dyn Iterator<Item = Bytes> + Send>),
+}
+
+impl ShardView {
+    fn new(view: View) -> Self {
+        Self::Whole(Some(Box::new(view)))
+    }
+}
+
+impl SnapshotView for ShardView {
+    fn next_piece(&mut self, max_bytes: usize) -> Option<Bytes> {
+        if let Self::Whole(view) = self {
+            let view = view.take().expect("a whole view is taken once");
+            *self = Self::Pieces(Box::new(view.pieces(max_bytes)));
+        }
+        match self {
+            Self::Pieces(pieces) => pieces.next(),
+            Self::Whole(_) => unreachable!("it was just cut"),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! A node's life: open, wait to belong to a cluster, show its boot, start its groups, serve, hand over, stop.
+
+use crate::driver;
+use crate::formation::{Identity, introduce};
+use crate::groups::Running;
+use crate::peers::Peers;
+use crate::services;
+use crate::settings::NodeSettings;
+use crate::watermark::Watermark;
+use petuum_consensus::Consensus;
+use petuum_net::transport::{Connector, Listener, incoming};
+use petuum_storage::{Boot, Store, Syncer};
+use petuum_types::{Error, ErrorKind};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tonic_health::server::HealthReporter;
+
+/// Who makes the log durable.
+pub enum SyncMode {
+    /// A thread of its own: production.
+    Thread,
+    /// A task that waits for the returned time before each sync: the simulator's disk.
+    Task(Box<dyn FnMut() -> Duration + Send>),
+}
+
+/// What a node is made of.
+pub struct Parts {
+    /// An open store.
+    pub store: Store,
+    /// Where it listens.
+    pub listener: Box<dyn Listener>,
+    /// How it reaches others.
+    pub connector: Arc<dyn Connector>,
+    /// The address others reach it at; the listener's if `None`.
+    pub advertise: Option<String>,
+    /// Settings, validated.
+    pub settings: NodeSettings,
+    /// For everything random: from the operating system in production, from the run's seed in the simulator.
+    pub seed: u64,
+    /// Who makes the log durable.
+    pub sync: SyncMode,
+}
+
+/// Why a node ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// As asked.
+    Asked,
+    /// It must not or cannot go on.
+    Failed(Error),
+}
+
+/// What services share.
+pub(crate) struct Inner {
+    pub(crate) settings: NodeSettings,
+    pub(crate) store: Store,
+    pub(crate) connector: Arc<dyn Connector>,
+    pub(crate) peers: Peers,
+    pub(crate) boot: Boot,
+    pub(crate) watermark: Watermark,
+    pub(crate) adopting: tokio::sync::Mutex<()>,
+    address: String,
+    identity: watch::Sender<Option<Identity>>,
+    running: OnceLock<Running>,
+    pub(crate) leases: Mutex<driver::LeaseTable>,
+    pub(crate) driver_wake: Notify,
+    random: Mutex<fastrand::Rng>,
+    ended: watch::Sender<Option<Stopped>>,
+    health: OnceLock<HealthReporter>,
+}
+
+impl Inner {
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(crate) fn identity(&self) -> Option<Identity> {
+        self.identity.borrow().clone()
+    }
+
+    pub(crate) fn set_identity(&self, identity: Identity) {
+        self.identity.send_replace(Some(identity));
+    }
+
+    pub(crate) fn draw_u128(&self) -> u128 {
+        self.random.lock().unwrap_or_else(std::sync::PoisonError::into_inner).u128(..)
+    }
+
+    /// The groups, once they run.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotInitialized`] before the node belongs to a cluster, [`ErrorKind::Unavailable`] while it starts.
+    pub(crate) fn running(&self) -> Result<&Running, Error> {
+        self.running.get().ok_or_else(|| {
+            if self.identity.borrow().is_some() {
+                Error::new(ErrorKind::Unavailable, format!("node {} is starting; try again", self.address))
+            } else {
+                let message = format!("node {} belongs to no cluster yet: run `petuum ctl init`", self.address);
+                Error::new(ErrorKind::NotInitialized, message)
+            }
+        })
+    }
+
+    pub(crate) fn set_health(&self, health: HealthReporter) {
+        assert!(self.health.set(health).is_ok(), "a node serves once");
+    }
+
+    pub(crate) fn health(&self) -> Option<&HealthReporter> {
+        self.health.get()
+    }
+
+    fn end(&self, why: Stopped) {
+        self.ended.send_if_modified(|ended| {
+            let first = ended.is_none();
+            if first {
+                *ended = Some(why);
+            }
+            first
+        });
+    }
+}
+
+/// A running node.
+pub struct Node {
+    inner: Arc<Inner>,
+    tasks: JoinSet<()>,
+    serving: watch::Sender<bool>,
+}
+
+impl Node {
+    /// Starts a node: it serves at once, and takes part as soon as it belongs to a cluster and has shown its boot.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for settings out of bounds, [`ErrorKind::Storage`] if the store cannot be used.
+    pub fn start(parts: Parts) -> Result<Self, Error> {
+        parts.settings.validate().map_err(|e| Error::new(ErrorKind::InvalidArgument, e))?;
+        let storage = |e: petuum_storage::Error| Error::new(ErrorKind::Storage, e.to_string());
+        let mut random = fastrand::Rng::with_seed(parts.seed);
+        let boot = parts.store.next_boot(random.u64(..)).map_err(storage)?;
+        let identity = Identity::load(&parts.store)?;
+        let period = Duration::from_millis(parts.settings.free_check_ms);
+        let (watermark, watching) = Watermark::watch(parts.store.clone(), parts.settings.free_bytes_min, period);
+        let address = parts.advertise.unwrap_or_else(|| parts.listener.address());
+        let inner = Arc::new(Inner {
+            peers: Peers::new(parts.connector.clone()),
+            settings: parts.settings,
+            store: parts.store,
+            connector: parts.connector,
+            boot,
+            watermark,
+            adopting: tokio::sync::Mutex::new(()),
+            address,
+            identity: watch::Sender::new(identity),
+            running: OnceLock::new(),
+            leases: Mutex::default(),
+            driver_wake: Notify::new(),
+            random: Mutex::new(random.fork()),
+            ended: watch::Sender::new(None),
+            health: OnceLock::new(),
+        });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(watching);
+        start_syncer(&inner, parts.sync, &mut tasks);
+        let serving = watch::Sender::new(true);
+        tasks.spawn(serve(inner.clone(), parts.listener, serving.subscribe()));
+        tasks.spawn(take_part(inner.clone(), random.u64(..)));
+        Ok(Self { inner, tasks, serving })
+    }
+
+    /// The address others reach it at.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.inner.address()
+    }
+
+    /// Who it is, once it belongs to a cluster.
+    #[must_use]
+    pub fn identity(&self) -> Option<Identity> {
+        self.inner.identity()
+    }
+
+    /// The groups, once they run; for tests and tools in the same process.
+    #[must_use]
+    pub fn running(&self) -> Option<&Running> {
+        self.inner.running.get()
+    }
+
+    /// Waits until the node has ended by itself.
+    pub async fn ended(&self) -> Stopped {
+        let mut ended = self.inner.ended.subscribe();
+        let why = ended.wait_for(Option::is_some).await.map(|why| why.clone());
+        why.ok().flatten().unwrap_or(Stopped::Asked)
+    }
+
+    /// Hands leaderships over, stops serving and ends.
+    pub async fn stop(mut self) -> Stopped {
+        if let Some(running) = self.inner.running.get() {
+            running.hand_over(Duration::from_millis(self.inner.settings.hand_over_ms)).await;
+            running.consensus.shutdown().await;
+        }
+        self.inner.end(Stopped::Asked);
+        self.serving.send_replace(false);
+        self.tasks.shutdown().await;
+        self.inner.store.close();
+        self.inner.ended.borrow().clone().unwrap_or(Stopped::Asked)
+    }
+}
+
+fn start_syncer(inner: &Arc<Inner>, mode: SyncMode, tasks: &mut JoinSet<()>) {
+    // P22: after the first real write or sync error nothing is acknowledged any more and the node ends; peers carry on.
+    let watched = Arc::downgrade(inner);
+    inner.store.on_poison(Box::new(move |error| {
+        if let Some(inner) = watched.upgrade() {
+            inner.end(Stopped::Failed(Error::new(ErrorKind::Storage, error.to_string())));
+        }
+    }));
+    match mode {
+        // The thread ends when the store is closed; nobody needs to wait for it.
+        SyncMode::Thread => drop(inner.store.spawn_sync_thread()),
+        SyncMode::Task(latency) => drop(tasks.spawn(sync_task(inner.store.syncer(), latency))),
+    }
+}
+
+async fn sync_task(syncer: Syncer, mut latency: Box<dyn FnMut() -> Duration + Send>) {
+    let work = Arc::new(Notify::new());
+    let waker = work.clone();
+    syncer.on_work(Box::new(move || waker.notify_one()));
+    while !syncer.is_finished() {
+        work.notified().await;
+        tokio::time::sleep(latency()).await;
+        if let Err(error) = syncer.run_once() {
+            tracing::error!(%error, "the log could not be made durable");
+        }
+    }
+}
+
+async fn serve(inner: Arc<Inner>, listener: Box<dyn Listener>, mut serving: watch::Receiver<bool>) {
+    let stopping = async move {
+        // An error means that the node is gone, and with it the reason to serve.
+        let _ = serving.wait_for(|serving| !serving).await;
+    };
+    let router = services::router(&inner);
+    if let Err(error) = router.serve_with_incoming_shutdown(incoming(listener), stopping).await {
+        let message = format!("the server ended: {error}");
+        inner.end(Stopped::Failed(Error::new(ErrorKind::Internal, message)));
+    }
+}
+
+/// From adoption to the end: the part of a node's life in which it votes.
+async fn take_part(inner: Arc<Inner>, seed: u64) {
+    if inner.identity().is_none() {
+        tracing::info!(address = inner.address(), "this node belongs to no cluster yet: waiting for `petuum ctl init`");
+    }
+    let mut identity = inner.identity.subscribe();
+    let Ok(identity) = identity.wait_for(Option::is_some).await.map(|i| i.clone()) else { return };
+    let identity = identity.expect("waited for");
+    if let Err(error) = start_groups(&inner, identity, seed).await {
+        tracing::error!(%error, "this node cannot take part");
+        inner.end(Stopped::Failed(error));
+        return;
+    }
+    services::announce_ready(&inner).await;
+    driver::run(&inner).await;
+}
+
+async fn start_groups(inner: &Arc<Inner>, identity: Identity, seed: u64) -> Result<(), Error> {
+    introduce(&identity, &inner.store, inner.boot, &inner.peers, inner.settings.peer_call()).await?;
+    let parts = petuum_consensus::Parts {
+        cluster: identity.cluster,
+        node: identity.node,
+        store: inner.store.clone(),
+        connector: inner.connector.clone(),
+        addresses: identity.map.nodes.clone(),
+        settings: consensus_settings(&inner.settings),
+        seed,
+    };
+    let consensus = Consensus::new(parts)?;
+    let running = Running::start(identity, consensus, &inner.watermark, &inner.settings).await?;
+    tracing::info!(node = %running.identity.node, shards = running.shards.len(), "this node takes part");
+    assert!(inner.running.set(running).is_ok(), "a node starts its groups once");
+    Ok(())
+}
+
+fn consensus_settings(settings: &NodeSettings) -> petuum_consensus::Settings {
+    petuum_consensus::Settings {
+        heartbeat: Duration::from_millis(settings.heartbeat_ms),
+        election_min: Duration::from_millis(settings.election_min_ms),
+        election_max: Duration::from_millis(settings.election_max_ms),
+        snapshot_after_entries: settings.snapshot_after_entries,
+        log_kept_entries: settings.log_kept_entries,
+        ..petuum_consensus::Settings::default()
+    }
+}

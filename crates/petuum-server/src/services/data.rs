@@ -1,0 +1,165 @@
+//! The parameter server itself: commits and reads.
+
+use crate::machine::ReadFailure;
+use crate::node::Inner;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
+use petuum_net::status::{LeaderHint, check_format, from_status, to_status, with_leader};
+use petuum_net::wire::data_server::Data;
+use petuum_net::{convert, wire};
+use petuum_types::message::WorkerMessage;
+use petuum_types::outcome::{Fence, Outcome, Reply, Retry};
+use petuum_types::read::{Read, ReadRefusal};
+use petuum_types::{Clock, Error, ErrorKind, ShardId, limits};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_stream::wrappers::UnboundedReceiverStream;
+use tonic::{Request, Response, Status, Streaming};
+
+/// A read is held at most this long, whatever it asks for.
+const READ_WAIT_MAX: Duration = Duration::from_secs(60);
+
+pub(super) struct Service(pub(super) Arc<Inner>);
+
+#[tonic::async_trait]
+impl Data for Service {
+    type CommitStream = BoxStream<'static, Result<wire::CommitReply, Status>>;
+    type ReadStream = Pin<Box<dyn Stream<Item = Result<wire::ReadChunk, Status>> + Send>>;
+
+    async fn commit(
+        &self,
+        request: Request<Streaming<wire::CommitFrame>>,
+    ) -> Result<Response<Self::CommitStream>, Status> {
+        // A node that takes no part yet says so at once.
+        self.0.running().map_err(|e| to_status(&e))?;
+        let (replies, replied) = mpsc::unbounded_channel();
+        let permits = Arc::new(Semaphore::new(self.0.settings.stream_messages_max));
+        let (refused, refusal) = tokio::sync::oneshot::channel();
+        tokio::spawn(take_frames(self.0.clone(), request.into_inner(), replies, permits, refused));
+        let gathered = UnboundedReceiverStream::new(replied).ready_chunks(256).map(|ready| {
+            // Each reply gives back its place in the stream as it leaves.
+            let replies = ready.into_iter().map(|(reply, _permit): (_, OwnedSemaphorePermit)| reply).collect();
+            Ok(wire::CommitReply { replies })
+        });
+        let end = futures::stream::once(refusal).filter_map(|refusal| async { refusal.ok().map(Err) });
+        Ok(Response::new(gathered.chain(end).boxed()))
+    }
+
+    async fn read(&self, request: Request<wire::ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
+        let request = request.into_inner();
+        check_format(request.format).map_err(|s| *s)?;
+        let (shard, read) = convert::read_from_wire(&request).map_err(|e| to_status(&e))?;
+        let answer = self.answer(shard, read, request.wait_ms).await.map_err(|s| *s)?;
+        let chunks = convert::chunks_of_answer(&answer, limits::READ_CHUNK_BYTES);
+        Ok(Response::new(Box::pin(futures::stream::iter(chunks.into_iter().map(Ok)))))
+    }
+}
+
+impl Service {
+    async fn answer(
+        &self,
+        shard: ShardId,
+        read: Read,
+        wait_ms: u32,
+    ) -> Result<petuum_types::read::ReadAnswer, Box<Status>> {
+        let running = self.0.running().map_err(|e| Box::new(to_status(&e)))?;
+        let Some(replica) = running.shards.get(&shard) else {
+            let message = format!("this node has no replica of {shard}; fetch the shard map");
+            return Err(Box::new(to_status(&Error::new(ErrorKind::NotFound, message))));
+        };
+        let wait = READ_WAIT_MAX.min(Duration::from_millis(u64::from(wait_ms)));
+        replica.cell.read(read, wait).await.map_err(|failure| {
+            let status = replica.group.status();
+            let error = match failure {
+                ReadFailure::Error(error) => error,
+                ReadFailure::Refused(refusal) => refused(refusal, status.is_leader()),
+            };
+            let hint = status.leader.and_then(|node| {
+                let address = running.identity.map.nodes.get(&node)?.clone();
+                Some(LeaderHint { node, address })
+            });
+            Box::new(with_leader(&error.context(shard), hint))
+        })
+    }
+}
+
+/// What a refusal means to the reader: a follower that has not heard of a thing may only be behind.
+fn refused(refusal: ReadRefusal, leads: bool) -> Error {
+    let kind = match &refusal {
+        ReadRefusal::UnknownJob { .. } | ReadRefusal::UnknownTable { .. } if !leads => ErrorKind::Unavailable,
+        ReadRefusal::UnknownJob { .. } | ReadRefusal::UnknownTable { .. } | ReadRefusal::ForeignTable { .. } => {
+            ErrorKind::NotFound
+        }
+        ReadRefusal::WrongShard { .. } => ErrorKind::FailedPrecondition,
+        ReadRefusal::Epoch { ours, theirs } if ours < theirs => ErrorKind::Unavailable,
+        ReadRefusal::Epoch { .. } => ErrorKind::FailedPrecondition,
+        ReadRefusal::Fenced(Fence::Replaced { .. }) => ErrorKind::Replaced,
+        ReadRefusal::Fenced(Fence::Removed { .. }) => ErrorKind::Evicted,
+        ReadRefusal::Fenced(Fence::OldGeneration { .. }) => ErrorKind::OldGeneration,
+    };
+    Error::new(kind, refusal.to_string())
+}
+
+type Replies = mpsc::UnboundedSender<(wire::MessageReply, OwnedSemaphorePermit)>;
+
+/// Reads a stream's frames until it ends, breaks or sends what cannot be understood; replies go out meanwhile.
+async fn take_frames(
+    inner: Arc<Inner>,
+    mut frames: Streaming<wire::CommitFrame>,
+    replies: Replies,
+    permits: Arc<Semaphore>,
+    refused: tokio::sync::oneshot::Sender<Status>,
+) {
+    while let Some(Ok(frame)) = frames.next().await {
+        if let Err(status) = take_frame(&inner, frame, &replies, &permits).await {
+            tracing::warn!(error = %from_status(&status), "a commit stream was refused");
+            // The client may be gone already.
+            let _ = refused.send(*status);
+            return;
+        }
+    }
+}
+
+async fn take_frame(
+    inner: &Arc<Inner>,
+    frame: wire::CommitFrame,
+    replies: &Replies,
+    permits: &Arc<Semaphore>,
+) -> Result<(), Box<Status>> {
+    check_format(frame.format)?;
+    for message in frame.messages {
+        // Bounded: a client that does not read its replies is no longer listened to.
+        let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
+        take_message(inner, ShardId(message.shard), message.message, replies, permit)?;
+    }
+    Ok(())
+}
+
+fn take_message(
+    inner: &Arc<Inner>,
+    shard: ShardId,
+    bytes: Bytes,
+    replies: &Replies,
+    permit: OwnedSemaphorePermit,
+) -> Result<(), Box<Status>> {
+    let invalid = |message: String| Box::new(to_status(&Error::new(ErrorKind::InvalidArgument, message)));
+    let message = WorkerMessage::decode(&bytes).map_err(|e| invalid(format!("a message for {shard}: {e}")))?;
+    if message.payload.len() > limits::PART_BYTES_MAX {
+        let got = message.payload.len();
+        return Err(invalid(format!("a part of {got} bytes for {shard}; the limit is {}", limits::PART_BYTES_MAX)));
+    }
+    let running = inner.running().map_err(|e| Box::new(to_status(&e)))?;
+    match running.shards.get(&shard) {
+        Some(replica) => replica.gatherer.submit(&message, bytes, replies.clone(), permit),
+        None => {
+            let outcome = Outcome::Retry(Retry::NotLeader { leader: None });
+            let reply = Reply { shard, sequence: message.sequence, outcome };
+            // The response stream may be gone; then nobody waits for it.
+            let _ = replies.send((convert::reply_to_wire(&reply, Clock::ZERO), permit));
+        }
+    }
+    Ok(())
+}
