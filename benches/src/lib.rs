@@ -1,1 +1,7 @@
-//! Measurements, as ratios within one run
+//! Measurements, as ratios within one run or beside what the machine can do at the same time.
+//!
+//! `make bench` builds them as users would build the product. Each prints one line per figure, with the median and what
+//! it is to be compared with; none is part of a test.
+
+pub mod nodes;
+pub mod statistics;

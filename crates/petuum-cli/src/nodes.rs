@@ -150,6 +150,7 @@ impl LocalNode {
         let program = std::env::current_exe().map_err(Failure::new)?;
         let mut child = Command::new(program)
             .arg("serve")
+            .arg("--child")
             .arg("--data")
             .arg(&self.data)
             .arg("--listen")

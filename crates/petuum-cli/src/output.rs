@@ -26,10 +26,11 @@ impl From<petuum_types::Error> for Failure {
     }
 }
 
-/// Logs go to standard error; `PETUUM_LOG` filters them (`info`, `petuum_server=debug`, …), by default warnings.
+/// Logs go to standard error; `PETUUM_LOG` filters them (`info`, `petuum_server=debug`, …), by default warnings. Raft's
+/// own messages tell of every unreachable peer many times a second; what matters of them is told by us.
 pub(crate) fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("PETUUM_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,openraft=off"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
 }
 

@@ -26,6 +26,9 @@ pub(crate) struct Args {
     /// The address others reach this node at [default: where it listens]
     #[arg(long, value_name = "HOST:PORT")]
     advertise: Option<String>,
+    /// Started by another command, which tells people what they need to know
+    #[arg(long, hide = true)]
+    child: bool,
 }
 
 /// Runs a node until it is told to stop or must not go on.
@@ -47,8 +50,13 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     })?;
     // The line that scripts wait for.
     line(format_args!("listening on {address}"));
+    let tell = |text: String| {
+        if !args.child {
+            note(text)
+        }
+    };
     if node.identity().is_none() {
-        note(format_args!("waiting to belong to a cluster: petuum ctl init --nodes {address},…"));
+        tell(format!("waiting to belong to a cluster: petuum ctl init --nodes {address},…"));
     }
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::new)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::new)?;
@@ -60,7 +68,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     if let Stopped::Failed(error) = stopped {
         return Err(error.into());
     }
-    note("stopping: leaderships are handed over; a second signal stops at once");
+    tell("stopping: leaderships are handed over; a second signal stops at once".to_owned());
     tokio::select! {
         _ = node.stop() => {}
         _ = terminate.recv() => {}

@@ -24,12 +24,19 @@ pub(crate) struct Plan {
 pub(crate) struct Training {
     plan: Plan,
     children: Vec<Option<Child>>,
-    sender: mpsc::UnboundedSender<(u32, Option<Event>)>,
-    events: mpsc::UnboundedReceiver<(u32, Option<Event>)>,
+    sender: mpsc::UnboundedSender<Said>,
+    events: mpsc::UnboundedReceiver<Said>,
     done: Vec<Done>,
     finished: Vec<bool>,
-    /// Workers killed on purpose: their end is no failure.
-    killed: Vec<bool>,
+    /// How often each worker has been started: a process that was killed on purpose ends after its successor began.
+    lives: Vec<u32>,
+}
+
+/// What a process said, or that it has ended.
+struct Said {
+    worker: u32,
+    life: u32,
+    event: Option<Event>,
 }
 
 impl Training {
@@ -52,7 +59,7 @@ impl Training {
             events,
             done: Vec::new(),
             finished: vec![false; count],
-            killed: vec![false; count],
+            lives: vec![0; count],
         };
         for worker in 0..training.plan.workers {
             training.start_worker(worker)?;
@@ -79,24 +86,24 @@ impl Training {
             .spawn()
             .map_err(|e| Failure::new(format_args!("worker {worker} could not be started: {e}")))?;
         let mut lines = BufReader::new(child.stdout.take().expect("it was piped")).lines();
+        let life = self.lives[worker as usize] + 1;
+        self.lives[worker as usize] = life;
         let sender = self.sender.clone();
         tokio::spawn(async move {
             while let Ok(Some(line)) = lines.next_line().await {
                 // A line that is no event is a worker's mistake; its end will say so.
                 if let Ok(event) = serde_json::from_str(&line) {
-                    let _ = sender.send((worker, Some(event)));
+                    let _ = sender.send(Said { worker, life, event: Some(event) });
                 }
             }
-            let _ = sender.send((worker, None));
+            let _ = sender.send(Said { worker, life, event: None });
         });
         self.children[worker as usize] = Some(child);
-        self.killed[worker as usize] = false;
         Ok(())
     }
 
-    /// SIGKILL to a worker.
+    /// SIGKILL to a worker, which is started again by [`Training::start_worker`].
     pub(crate) async fn kill_worker(&mut self, worker: u32) -> Result<(), Failure> {
-        self.killed[worker as usize] = true;
         if let Some(mut child) = self.children[worker as usize].take() {
             child.kill().await.map_err(Failure::new)?;
         }
@@ -109,7 +116,7 @@ impl Training {
     /// If a worker ended by itself before it had finished.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, Failure> {
         while !self.finished.iter().all(|done| *done) {
-            let (worker, event) = self.events.recv().await.expect("a sender is kept here");
+            let Said { worker, life, event } = self.events.recv().await.expect("a sender is kept here");
             let index = worker as usize;
             match event {
                 Some(Event::Done(done)) => {
@@ -118,7 +125,7 @@ impl Training {
                     return Ok(Some(Event::Done(done)));
                 }
                 Some(event) => return Ok(Some(event)),
-                None if self.finished[index] || self.killed[index] => {}
+                None if self.finished[index] || life < self.lives[index] => {}
                 None => return Err(Failure::new(format_args!("worker {worker} ended early; its reason is above"))),
             }
         }

@@ -6,7 +6,7 @@ use petuum_net::status;
 use petuum_net::transport::{ChannelSettings, channel};
 use petuum_net::wire;
 use petuum_net::wire::session_client::SessionClient;
-use petuum_types::{Error, ErrorKind, NodeId, RequestId, limits};
+use petuum_types::{Error, ErrorKind, JobId, NodeId, RequestId, WorkerId, limits};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -26,6 +26,9 @@ struct State {
     /// The address that answered as the control group's leader last.
     control: Option<String>,
     random: fastrand::Rng,
+    /// Registrations without a final answer yet: a call that is made again must carry the same id, or the first one,
+    /// arriving late, would replace the second (P17).
+    registering: BTreeMap<(JobId, WorkerId), RequestId>,
 }
 
 impl Cluster {
@@ -34,7 +37,8 @@ impl Cluster {
             return Err(Error::new(ErrorKind::InvalidArgument, "no endpoints; name at least one node as host:port"));
         }
         let random = fastrand::Rng::with_seed(options.seed);
-        let state = Mutex::new(State { channels: BTreeMap::new(), control: None, random });
+        let state =
+            Mutex::new(State { channels: BTreeMap::new(), control: None, random, registering: BTreeMap::new() });
         Ok(Self { options, endpoints, state })
     }
 
@@ -56,6 +60,18 @@ impl Cluster {
 
     pub(crate) fn new_request(&self) -> RequestId {
         RequestId(self.lock().random.u128(..))
+    }
+
+    /// The id of a worker's registration: the same until the registration has a final answer.
+    pub(crate) fn registration(&self, job: JobId, worker: WorkerId) -> RequestId {
+        let mut state = self.lock();
+        let fresh = RequestId(state.random.u128(..));
+        *state.registering.entry((job, worker)).or_insert(fresh)
+    }
+
+    /// The registration has a final answer.
+    pub(crate) fn registered(&self, job: JobId, worker: WorkerId) {
+        self.lock().registering.remove(&(job, worker));
     }
 
     /// A pause of the retry length, half of it random so that many clients do not come back together.

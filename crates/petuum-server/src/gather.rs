@@ -72,7 +72,13 @@ impl Gatherer {
     }
 
     /// Takes a message in. The reply comes on `replies`; messages of one caller keep their order.
-    pub(crate) fn submit(&self, message: &WorkerMessage, bytes: Bytes, replies: ReplySender, permit: OwnedSemaphorePermit) {
+    pub(crate) fn submit(
+        &self,
+        message: &WorkerMessage,
+        bytes: Bytes,
+        replies: ReplySender,
+        permit: OwnedSemaphorePermit,
+    ) {
         let pending = Pending { bytes, job: message.job, sequence: message.sequence, replies, permit };
         if let Some(outcome) = self.early(message) {
             self.shared.reply(pending, outcome);
@@ -161,25 +167,81 @@ async fn run(shared: Arc<Shared>, mut queued: mpsc::UnboundedReceiver<Pending>) 
     }
 }
 
-/// Gathers what waits behind `first` and hands it to Raft, in order. What no longer fits is carried to the next entry.
+/// Hands `first` and what waits behind it to Raft, in order.
 fn propose(
     shared: &Shared,
     first: Pending,
     queued: &mut mpsc::UnboundedReceiver<Pending>,
     carried: &mut Option<Pending>,
 ) -> BoxFuture<'static, (Vec<Pending>, Result<Bytes, ProposeError>)> {
+    let batch = gather(first, queued, carried, limits::ENTRY_BYTES_MAX);
+    let messages: Vec<Bytes> = batch.iter().map(|p| p.bytes.clone()).collect();
+    let result = shared.group.submit(entry::encode_messages(&messages));
+    async move { (batch, result.await) }.boxed()
+}
+
+/// Everything that waits behind `first`, in order, up to an entry of `entry_bytes`. The first that no longer fits is
+/// carried to the next entry.
+fn gather(
+    first: Pending,
+    queued: &mut mpsc::UnboundedReceiver<Pending>,
+    carried: &mut Option<Pending>,
+    entry_bytes: usize,
+) -> Vec<Pending> {
     let cost = |p: &Pending| p.bytes.len() + entry::MESSAGE_OVERHEAD_BYTES;
     let mut total = entry::HEADER_BYTES + cost(&first);
     let mut batch = vec![first];
     while let Ok(next) = queued.try_recv() {
-        if total + cost(&next) > limits::ENTRY_BYTES_MAX {
+        if total + cost(&next) > entry_bytes {
             *carried = Some(next);
             break;
         }
         total += cost(&next);
         batch.push(next);
     }
-    let messages: Vec<Bytes> = batch.iter().map(|p| p.bytes.clone()).collect();
-    let result = shared.group.submit(entry::encode_messages(&messages));
-    async move { (batch, result.await) }.boxed()
+    batch
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::Semaphore;
+
+    fn pending(sequence: u64, bytes: usize) -> Pending {
+        let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        let (replies, _) = mpsc::unbounded_channel();
+        Pending { bytes: vec![0; bytes].into(), job: JobId(1), sequence: Sequence(sequence), replies, permit }
+    }
+
+    fn sequences(batch: &[Pending]) -> Vec<u64> {
+        batch.iter().map(|p| p.sequence.0).collect()
+    }
+
+    #[test]
+    fn p8_messages_that_wait_together_share_an_entry_in_order_up_to_its_cap() {
+        let (queue, mut queued) = mpsc::unbounded_channel();
+        (1..=4).for_each(|n| assert!(queue.send(pending(n, 100)).is_ok()));
+        let mut carried = None;
+        // Room for the header and three messages.
+        let batch = gather(pending(0, 100), &mut queued, &mut carried, 8 + 3 * 104);
+        assert_eq!(sequences(&batch), [0, 1, 2]);
+        let first = carried.take().unwrap();
+        let batch = gather(first, &mut queued, &mut carried, 8 + 3 * 104);
+        assert_eq!(sequences(&batch), [3, 4]);
+        assert!(carried.is_none());
+    }
+
+    #[test]
+    fn p8_one_message_larger_than_the_cap_still_goes() {
+        let (_queue, mut queued) = mpsc::unbounded_channel();
+        assert_eq!(gather(pending(0, 500), &mut queued, &mut None, 100).len(), 1);
+    }
+
+    #[test]
+    fn a_proposal_that_was_not_appended_is_retryable_and_one_of_unknown_outcome_says_so() {
+        let not_leader = ProposeError::NotLeader { leader: None };
+        assert_eq!(outcomes(1, Err(not_leader)), Err(Retry::NotLeader { leader: None }));
+        let unknown = outcomes(1, Err(ProposeError::Unknown { reason: "stopped".into() }));
+        assert!(matches!(unknown, Err(Retry::Unknown(_))), "{unknown:?}");
+    }
 }

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
+use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 /// Who makes the log durable.
@@ -242,6 +243,7 @@ async fn serve(inner: Arc<Inner>, listener: Box<dyn Listener>, mut serving: watc
         let _ = serving.wait_for(|serving| !serving).await;
     };
     let router = services::router(&inner);
+    services::announce(&inner, ServingStatus::NotServing).await;
     if let Err(error) = router.serve_with_incoming_shutdown(incoming(listener), stopping).await {
         let message = format!("the server ended: {error}");
         inner.end(Stopped::Failed(Error::new(ErrorKind::Internal, message)));
@@ -261,7 +263,7 @@ async fn take_part(inner: Arc<Inner>, seed: u64) {
         inner.end(Stopped::Failed(error));
         return;
     }
-    services::announce_ready(&inner).await;
+    services::announce(&inner, ServingStatus::Serving).await;
     driver::run(&inner).await;
 }
 

@@ -46,3 +46,17 @@ impl Watermark {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn p22_below_the_watermark_commits_are_refused_with_both_figures() {
+        let watermark = Watermark { free: Arc::new(AtomicU64::new(100)), least: 100 };
+        assert_eq!(watermark.refusal(), None);
+        watermark.free.store(99, Ordering::Relaxed);
+        let refusal = watermark.refusal().unwrap();
+        assert!(refusal.starts_with("99 bytes are free") && refusal.contains("until 100 are"), "{refusal}");
+    }
+}

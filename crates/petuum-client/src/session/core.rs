@@ -44,6 +44,8 @@ pub(crate) struct State {
     ended: Option<Error>,
     queued_at: BTreeMap<Clock, Instant>,
     longest_gap: Duration,
+    /// Who decided a message of the shard last, and how often that was another node than before.
+    answered_by: BTreeMap<ShardId, NodeId>,
     failovers: u64,
 }
 
@@ -87,6 +89,7 @@ impl Core {
             ended: None,
             queued_at: BTreeMap::new(),
             longest_gap: Duration::ZERO,
+            answered_by: BTreeMap::new(),
             failovers: 0,
         };
         Self {
@@ -176,8 +179,8 @@ impl Core {
         Ok(())
     }
 
-    /// Takes a shard's reply.
-    pub(crate) fn on_reply(&self, reply: &wire::MessageReply) {
+    /// Takes a shard's reply, which came from this node.
+    pub(crate) fn on_reply(&self, node: NodeId, reply: &wire::MessageReply) {
         let (reply, min_clock) = match convert::reply_from_wire(reply) {
             Ok(known) => known,
             Err(error) => return self.end(error),
@@ -185,6 +188,9 @@ impl Core {
         let mut state = self.lock();
         if !matches!(reply.outcome, Outcome::Retry(_)) {
             state.min_clocks.note_min_clock(reply.shard, min_clock);
+            if state.answered_by.insert(reply.shard, node).is_some_and(|before| before != node) {
+                state.failovers += 1;
+            }
         }
         let Reply { shard, sequence, outcome } = reply;
         let events = state.committer.on_outcome(shard, sequence, &outcome);
@@ -287,7 +293,6 @@ impl State {
         self.committer.on_lost(shard);
         let route = self.routes.get_mut(&shard).expect("every shard has a route");
         if route.node != node {
-            self.failovers += 1;
             tracing::debug!(%shard, from = %route.node, to = %node, "messages go to another node");
         }
         *route = Route { node, not_before };

@@ -110,7 +110,7 @@ async fn carry(core: &Core, node: NodeId, first: wire::CommitFrame) -> Result<In
                 Ok(Some(reply)) => {
                     heard = Instant::now();
                     due = due.saturating_sub(reply.replies.len());
-                    reply.replies.iter().for_each(|r| core.on_reply(r));
+                    reply.replies.iter().for_each(|r| core.on_reply(node, r));
                 }
                 Ok(None) => return Err(late("ended the commit stream")),
                 Err(status) => {

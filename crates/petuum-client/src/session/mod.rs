@@ -109,7 +109,7 @@ async fn register(job: &Job, worker: WorkerId, rejoin: bool) -> Result<Registrat
     let cluster = job.client().cluster();
     let request = wire::RegisterRequest {
         format: petuum_net::FORMAT,
-        request_id: convert::request_id_bytes(cluster.new_request()),
+        request_id: convert::request_id_bytes(cluster.registration(job.info().id, worker)),
         job: job.info().id.0,
         worker: worker.0,
         rejoin,
@@ -120,8 +120,11 @@ async fn register(job: &Job, worker: WorkerId, rejoin: bool) -> Result<Registrat
             let request = wire::RegisterRequest { wait_ms, ..request.clone() };
             async move { SessionClient::new(channel).register(request).await }
         })
-        .await
-        .map_err(|e| e.context(format_args!("registering {worker} of job {:?}", job.info().name)))?;
+        .await;
+    if !answer.as_ref().is_err_and(Error::is_retryable) {
+        cluster.registered(job.info().id, worker);
+    }
+    let answer = answer.map_err(|e| e.context(format_args!("registering {worker} of job {:?}", job.info().name)))?;
     Ok(Registration {
         worker,
         incarnation: Incarnation(answer.incarnation),

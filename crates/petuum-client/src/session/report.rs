@@ -13,7 +13,7 @@ pub struct SessionReport {
     pub acked: u64,
     /// Messages sent, by kind, and answers of every kind.
     pub counters: CounterReport,
-    /// How often a shard's messages had to go to another node.
+    /// How often a shard's messages were decided by another node than before.
     pub failovers: u64,
     /// The longest time from a call of `clock()` to the acknowledgement of its first tick.
     pub longest_commit_gap: Duration,

@@ -158,6 +158,10 @@ impl Machine for ShardMachine {
     }
 
     fn skip(&mut self, index: LogIndex) {
+        // The entry that forms a group has index 0, which a shard takes for "nothing applied yet"; it carries nothing.
+        if index == LogIndex(0) {
+            return;
+        }
         let mut state = self.cell.lock();
         state.shard.skip(index);
         state.wake();

@@ -2,7 +2,7 @@
 
 use super::admin_replicas::{checksums, replicas};
 use super::session::{job_info, remove};
-use super::wait::{leading, log, until};
+use super::wait::{leading_now, log, until};
 use crate::formation;
 use crate::node::Inner;
 use petuum_control::{ControlAnswer, ControlCommand, EvictReason, JobSettings, Phase, TransitionKind, Worker};
@@ -67,7 +67,7 @@ impl Admin for Service {
     async fn create_job(&self, request: Request<wire::CreateJobRequest>) -> Result<Response<wire::JobInfo>, Status> {
         let request = request.into_inner();
         check_format(request.format).map_err(|s| *s)?;
-        let control = leading(&self.0).map_err(|s| *s)?;
+        let control = leading_now(&self.0).await.map_err(|s| *s)?;
         let id = convert::request_id(&request.request_id).map_err(|e| to_status(&e))?;
         let mut settings = JobSettings::default();
         if request.lease_ms != 0 {
@@ -90,7 +90,7 @@ impl Admin for Service {
 
     async fn list_jobs(&self, request: Request<wire::ListJobsRequest>) -> Result<Response<wire::Jobs>, Status> {
         check_format(request.into_inner().format).map_err(|s| *s)?;
-        let control = leading(&self.0).map_err(|s| *s)?;
+        let control = leading_now(&self.0).await.map_err(|s| *s)?;
         let jobs = control.cell.with(|state| state.jobs().map(|(id, job)| job_info(id, job)).collect());
         Ok(Response::new(wire::Jobs { jobs }))
     }
@@ -101,7 +101,7 @@ impl Admin for Service {
     ) -> Result<Response<wire::TableInfo>, Status> {
         let request = request.into_inner();
         check_format(request.format).map_err(|s| *s)?;
-        let control = leading(&self.0).map_err(|s| *s)?;
+        let control = leading_now(&self.0).await.map_err(|s| *s)?;
         let command = create_table(&request).map_err(|e| to_status(&e))?;
         let table = match log(&self.0, control, &command).await.map_err(|e| to_status(&e))? {
             ControlAnswer::Table { table, .. } => table,
@@ -125,7 +125,7 @@ impl Admin for Service {
     ) -> Result<Response<wire::DropTableResponse>, Status> {
         let request = request.into_inner();
         check_format(request.format).map_err(|s| *s)?;
-        let control = leading(&self.0).map_err(|s| *s)?;
+        let control = leading_now(&self.0).await.map_err(|s| *s)?;
         let id = convert::request_id(&request.request_id).map_err(|e| to_status(&e))?;
         let command = ControlCommand::DropTable { request: id, job: JobId(request.job), name: request.name };
         let table = match log(&self.0, control, &command).await.map_err(|e| to_status(&e))? {
@@ -144,7 +144,7 @@ impl Admin for Service {
     async fn list_tables(&self, request: Request<wire::ListTablesRequest>) -> Result<Response<wire::Tables>, Status> {
         let request = request.into_inner();
         check_format(request.format).map_err(|s| *s)?;
-        let control = leading(&self.0).map_err(|s| *s)?;
+        let control = leading_now(&self.0).await.map_err(|s| *s)?;
         let tables = control.cell.with(|state| {
             let tables = state.tables(JobId(request.job));
             tables.map(|table| convert::table_to_wire(table.schema(), table.is_ready())).collect()
@@ -158,7 +158,7 @@ impl Admin for Service {
     ) -> Result<Response<wire::Workers>, Status> {
         let request = request.into_inner();
         check_format(request.format).map_err(|s| *s)?;
-        let control = leading(&self.0).map_err(|s| *s)?;
+        let control = leading_now(&self.0).await.map_err(|s| *s)?;
         let job = JobId(request.job);
         let workers = control.cell.with(|state| {
             let size = state.job(job)?.size();

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tonic::transport::Server;
 use tonic::transport::server::Router;
+use tonic_health::ServingStatus;
 
 /// Everything a node serves on its port.
 pub(crate) fn router(inner: &Arc<Inner>) -> Router {
@@ -46,10 +47,10 @@ pub(crate) fn router(inner: &Arc<Inner>) -> Router {
         .add_service(PeerServer::new(peer::Service(shared())).max_decoding_message_size(peer_bytes))
 }
 
-/// Tells health checkers that the node takes part.
-pub(crate) async fn announce_ready(inner: &Inner) {
+/// Tells health checkers whether the node takes part.
+pub(crate) async fn announce(inner: &Inner, status: ServingStatus) {
     let Some(health) = inner.health() else { return };
     for service in ["", "petuum.v1.Data", "petuum.v1.Session", "petuum.v1.Admin"] {
-        health.set_service_status(service, tonic_health::ServingStatus::Serving).await;
+        health.set_service_status(service, status).await;
     }
 }

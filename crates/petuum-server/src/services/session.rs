@@ -1,6 +1,6 @@
 //! A worker's place in its job.
 
-use super::wait::{leading, log, until};
+use super::wait::{leading, leading_now, log, until};
 use crate::node::Inner;
 use petuum_control::{ControlAnswer, ControlCommand, EvictReason, RegistrationStatus, Standing};
 use petuum_net::status::{check_format, to_status};
@@ -26,7 +26,7 @@ impl Session for Service {
     async fn get_job(&self, request: Request<wire::GetJobRequest>) -> Result<Response<wire::JobInfo>, Status> {
         let request = request.into_inner();
         check_format(request.format).map_err(|s| *s)?;
-        let control = leading(&self.0).map_err(|s| *s)?;
+        let control = leading_now(&self.0).await.map_err(|s| *s)?;
         let found = control.cell.with(|state| state.job_named(&request.name).map(|(id, job)| job_info(id, job)));
         let missing = || to_status(&Error::new(ErrorKind::NotFound, format!("no job is named {:?}", request.name)));
         found.map(Response::new).ok_or_else(missing)
@@ -35,7 +35,7 @@ impl Session for Service {
     async fn get_table(&self, request: Request<wire::GetTableRequest>) -> Result<Response<wire::TableInfo>, Status> {
         let request = request.into_inner();
         check_format(request.format).map_err(|s| *s)?;
-        let control = leading(&self.0).map_err(|s| *s)?;
+        let control = leading_now(&self.0).await.map_err(|s| *s)?;
         let found = control.cell.with(|state| {
             let table = state.table_named(JobId(request.job), &request.name)?;
             Some(convert::table_to_wire(table.schema(), table.is_ready()))
@@ -53,7 +53,7 @@ impl Session for Service {
     ) -> Result<Response<wire::RegisterResponse>, Status> {
         let request = request.into_inner();
         check_format(request.format).map_err(|s| *s)?;
-        let control = leading(&self.0).map_err(|s| *s)?;
+        let control = leading_now(&self.0).await.map_err(|s| *s)?;
         let id = convert::request_id(&request.request_id).map_err(|e| to_status(&e))?;
         let (job, worker) = (JobId(request.job), WorkerId(request.worker));
         let command = ControlCommand::Register { request: id, job, worker, rejoin: request.rejoin };
@@ -132,7 +132,7 @@ pub(super) async fn remove(
     worker: WorkerId,
     wait_ms: u32,
 ) -> Result<petuum_types::Clock, Box<Status>> {
-    let control = leading(inner)?;
+    let control = leading_now(inner).await?;
     let answer = log(inner, control, command).await.map_err(|e| Box::new(to_status(&e)))?;
     let ControlAnswer::Removing { incarnation } = answer else {
         let message = format!("{worker} in {job}: a removal was answered {answer:?}");

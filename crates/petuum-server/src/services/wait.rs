@@ -38,6 +38,24 @@ pub(super) fn leading(inner: &Arc<Inner>) -> Result<&ControlReplica, Box<Status>
     }
 }
 
+/// The same, for calls that are answered from its state: that state holds every change answered before this call.
+///
+/// A leader that has just been elected may lag behind its own log: it would deny a job that exists, or, in a cluster
+/// formed a moment ago, the cluster.
+pub(super) async fn leading_now(inner: &Arc<Inner>) -> Result<&ControlReplica, Box<Status>> {
+    let control = leading(inner)?;
+    let unavailable = |message: String| Box::new(with_leader(&Error::new(ErrorKind::Unavailable, message), None));
+    match tokio::time::timeout(inner.settings.peer_call(), control.group.read_index()).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(error)) => return Err(unavailable(error.to_string())),
+        Err(_) => return Err(unavailable("the control group's leader does not reach its peers".to_owned())),
+    }
+    if control.cell.with(|state| state.cluster().is_none()) {
+        return Err(unavailable("the cluster is being formed; try again".to_owned()));
+    }
+    Ok(control)
+}
+
 /// Logs a command and wakes the driver for what follows from it.
 pub(super) async fn log(
     inner: &Arc<Inner>,
