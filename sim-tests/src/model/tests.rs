@@ -1,0 +1,49 @@
+//! That the check finds what it is there for, and that small models are whole.
+
+use super::*;
+
+fn takeover(mutant: Option<Mutant>) -> Bounds {
+    Bounds { takeovers: 1, answers_travel: false, mutant, ..Bounds::calm(0) }
+}
+
+fn broken_by(mutant: Mutant) -> &'static str {
+    match check(takeover(Some(mutant)), 1, true) {
+        Ok(report) => panic!("{mutant:?} was not found in {} states", report.states),
+        Err(found) => found.property,
+    }
+}
+
+#[test]
+fn without_a_mutant_the_same_model_is_whole() {
+    let report = check(takeover(None), 2, false).unwrap_or_else(|found| panic!("{found}"));
+    assert!(report.states > 1000, "{report:?}");
+}
+
+#[test]
+fn p3_ticks_before_all_parts_are_held_are_found() {
+    assert_eq!(broken_by(Mutant::TicksBeforeAllStaged), "G2 once");
+}
+
+#[test]
+fn p5_the_least_clock_is_found() {
+    assert_eq!(broken_by(Mutant::LeastClock), "no refusal");
+}
+
+#[test]
+fn p5_a_fence_that_is_not_logged_is_found() {
+    let property = broken_by(Mutant::NoFence);
+    assert!(["G2 once", "G7 fencing", "no refusal"].contains(&property), "{property}");
+}
+
+#[test]
+fn p5_two_contents_under_one_incarnation_are_found() {
+    assert_eq!(broken_by(Mutant::NoRegistration), "G2 once");
+}
+
+#[test]
+fn a_check_of_one_thread_and_one_of_two_see_the_same_states() {
+    let bounds = Bounds { evictions: 1, rejoins: 1, answers_travel: false, ..Bounds::calm(0) };
+    let states = |threads| check(bounds, threads, false).map(|report| (report.states, report.steps));
+    let one = states(1).unwrap_or_else(|found| panic!("{found}"));
+    assert_eq!(states(2).unwrap_or_else(|found| panic!("{found}")), one);
+}
