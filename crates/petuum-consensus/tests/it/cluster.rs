@@ -11,6 +11,7 @@ use petuum_storage::{Store, StoreOptions};
 use petuum_types::{ClusterId, GroupId, NodeId};
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -103,8 +104,8 @@ fn runtime() -> Runtime {
 pub(crate) fn settings() -> Settings {
     Settings {
         heartbeat: Duration::from_millis(150),
-        election_min: Duration::from_millis(900),
-        election_max: Duration::from_millis(1400),
+        election_min: Duration::from_millis(1500),
+        election_max: Duration::from_millis(2500),
         append_timeout: Duration::from_secs(2),
         log_kept_bytes: 0,
         ..Settings::default()
@@ -240,12 +241,21 @@ impl Cluster {
         (0..self.nodes.len()).find(|at| *at != leader && self.runs(*at)).expect("there is another")
     }
 
-    /// Proposes numbers, many at once, to the leader; all must be answered.
-    pub(crate) fn propose_all(&self, values: std::ops::Range<u64>, padding: usize) {
-        let group = self.group(self.leader());
-        let answers: Vec<_> = values.map(|value| group.submit(machine::entry(value, padding))).collect();
-        let answers: Result<Vec<Bytes>, ProposeError> = self.block(futures::future::try_join_all(answers));
-        answers.unwrap();
+    /// Proposes numbers, many at once, to the leader; all must be answered. A busy machine can make a leader lose its
+    /// lease; it then refuses, and nothing is lost by asking again.
+    pub(crate) fn propose_all(&self, values: Range<u64>, padding: usize) {
+        let begun = Instant::now();
+        loop {
+            let group = self.group(self.leader());
+            let answers: Vec<_> = values.clone().map(|value| group.submit(machine::entry(value, padding))).collect();
+            let answers = self.block(futures::future::join_all(answers));
+            let refused = |answer: &Result<Bytes, _>| matches!(answer, Err(ProposeError::NotLeader { .. }));
+            if !answers.iter().all(refused) {
+                answers.into_iter().for_each(|answer| drop(answer.unwrap()));
+                return;
+            }
+            assert!(begun.elapsed() < LONG, "nobody leads for long enough");
+        }
     }
 
     /// Waits until all running nodes have applied the same and returns it.
