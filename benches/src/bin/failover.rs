@@ -54,14 +54,21 @@ async fn main() -> Result<(), Failure> {
     let mut worst: Vec<f64> = kills
         .iter()
         .map(|kill| {
-            let near = gaps.iter().filter(|(at, _)| *at + Duration::from_secs(4) > *kill && *at < *kill + Duration::from_secs(3));
+            let near = gaps
+                .iter()
+                .filter(|(at, _)| *at + Duration::from_secs(4) > *kill && *at < *kill + Duration::from_secs(3));
             near.map(|(_, gap)| gap.as_secs_f64() * 1000.0).fold(0.0, f64::max)
         })
         .collect();
     worst.sort_by(f64::total_cmp);
     println!("commit gap at each of {KILLS} kills, ms: {worst:.0?}");
-    println!("nine of ten below {:.0} ms, worst {:.0} ms; fsync p99 {:.1} ms, median {:.1} ms", worst[KILLS - 2],
-        worst[KILLS - 1], quantile(&syncs, 0.99), quantile(&syncs, 0.5));
+    println!(
+        "nine of ten below {:.0} ms, worst {:.0} ms; fsync p99 {:.1} ms, median {:.1} ms",
+        worst[KILLS - 2],
+        worst[KILLS - 1],
+        quantile(&syncs, 0.99),
+        quantile(&syncs, 0.5)
+    );
     let expected = i64::try_from(clocks)?;
     let whole = final_sums.iter().all(|sum| *sum == expected);
     println!("{clocks} clocks; sums in the {SHARDS} shards: {final_sums:?}: {}", if whole { "ok" } else { "WRONG" });
@@ -71,7 +78,12 @@ async fn main() -> Result<(), Failure> {
 type Gaps = Vec<(Instant, Duration)>;
 
 /// Ends a clock every 20 ms; the gap is from the call of `clock()` to the acknowledgement of its first tick.
-async fn probe(job: Job, table: Table, rows: Vec<RowId>, stop: Arc<AtomicBool>) -> Result<(Gaps, u64, Vec<i64>), Failure> {
+async fn probe(
+    job: Job,
+    table: Table,
+    rows: Vec<RowId>,
+    stop: Arc<AtomicBool>,
+) -> Result<(Gaps, u64, Vec<i64>), Failure> {
     let session = job.worker(WorkerId(0), WorkerOptions::default()).await?;
     let mut worker = session.thread();
     let mut gaps = Vec::new();

@@ -1,6 +1,6 @@
 //! Processor time of an idle cluster and an idle worker over 60 seconds.
 
-#![expect(clippy::disallowed_methods, clippy::print_stdout, reason = "a measurement in real time, told on stdout")]
+#![expect(clippy::print_stdout, reason = "a measurement in real time, told on stdout")]
 
 use petuum_benches::nodes::Nodes;
 use petuum_client::{Client, Options, TableDefinition, Worker, WorkerOptions};

@@ -156,7 +156,7 @@ impl Cluster {
     }
 
     /// Address of a node in a map.
-    pub(crate) fn address<'a>(map: &'a petuum_types::map::ShardMap, node: NodeId) -> Result<&'a str, Error> {
+    pub(crate) fn address(map: &petuum_types::map::ShardMap, node: NodeId) -> Result<&str, Error> {
         map.nodes
             .get(&node)
             .map(String::as_str)

@@ -68,7 +68,7 @@ fn detail(status: &Status) -> Option<wire::ErrorDetail> {
 #[must_use]
 pub fn leader_hint(status: &Status) -> Option<LeaderHint> {
     let detail = detail(status)?;
-    (detail.leader != 0).then(|| LeaderHint { node: NodeId(detail.leader), address: detail.leader_address })
+    (detail.leader != 0).then_some(LeaderHint { node: NodeId(detail.leader), address: detail.leader_address })
 }
 
 /// The error of a status. One that did not come from a Petuum server (a broken connection, a proxy) is judged by its

@@ -132,8 +132,10 @@ impl AsyncWrite for ServerIo {
 
 /// The connections a listener accepts, for `serve_with_incoming`. One failed accept does not end it.
 pub fn incoming(listener: Box<dyn Listener>) -> impl tokio_stream::Stream<Item = io::Result<ServerIo>> {
+    /// The listener comes back with each connection.
+    type Accepted = (Box<dyn Listener>, io::Result<Box<dyn Io>>);
     struct Incoming {
-        pending: Option<BoxFuture<'static, (Box<dyn Listener>, io::Result<Box<dyn Io>>)>>,
+        pending: Option<BoxFuture<'static, Accepted>>,
     }
     impl tokio_stream::Stream for Incoming {
         type Item = io::Result<ServerIo>;
@@ -144,7 +146,7 @@ pub fn incoming(listener: Box<dyn Listener>) -> impl tokio_stream::Stream<Item =
             Poll::Ready(Some(result.map(ServerIo)))
         }
     }
-    fn next(mut listener: Box<dyn Listener>) -> BoxFuture<'static, (Box<dyn Listener>, io::Result<Box<dyn Io>>)> {
+    fn next(mut listener: Box<dyn Listener>) -> BoxFuture<'static, Accepted> {
         Box::pin(async move {
             let mut accepted = listener.accept().await;
             while let Err(error) = accepted {

@@ -37,7 +37,7 @@ impl ShardCell {
     /// An empty replica.
     #[must_use]
     pub fn new(id: ShardId, settings: Settings) -> Arc<Self> {
-        let state = State { shard: Shard::new(id, settings.clone()), parked: ParkedReads::default() };
+        let state = State { shard: Shard::new(id, settings), parked: ParkedReads::default() };
         Arc::new(Self { id, settings, state: Mutex::new(state) })
     }
 
@@ -141,7 +141,7 @@ impl ShardMachine {
     /// A fresh machine on the cell: whatever the cell held is forgotten, the log will bring it back.
     #[must_use]
     pub fn fresh(cell: Arc<ShardCell>) -> Self {
-        cell.replace(Shard::new(cell.id, cell.settings.clone()));
+        cell.replace(Shard::new(cell.id, cell.settings));
         Self { cell }
     }
 }
@@ -173,7 +173,7 @@ impl Machine for ShardMachine {
 
     fn install(&mut self, pieces: &mut dyn Iterator<Item = Result<Bytes, MachineError>>) -> Result<(), MachineError> {
         let damaged = |e: petuum_shard::Damaged| MachineError::new(format!("{}: {e}", self.cell.id));
-        let mut restore = Restore::new(self.cell.id, self.cell.settings.clone());
+        let mut restore = Restore::new(self.cell.id, self.cell.settings);
         for piece in pieces {
             restore.push(&piece?).map_err(damaged)?;
         }

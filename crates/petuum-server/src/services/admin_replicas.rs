@@ -45,8 +45,8 @@ fn shard_replica(shard: ShardId, replica: &ShardReplica) -> wire::Replica {
     replica.cell.with(|state| {
         wire.applied_index = state.applied().0;
         for table in state.tables() {
-            wire.rows += table.rows as u64;
-            wire.bytes += table.bytes as u64;
+            wire.rows += table.rows;
+            wire.bytes += table.bytes;
         }
         for job in state.jobs() {
             let workers = state.workers(job).into_iter().map(|w| wire::WorkerClock {
@@ -54,7 +54,7 @@ fn shard_replica(shard: ShardId, replica: &ShardReplica) -> wire::Replica {
                 incarnation: w.incarnation.0,
                 clock: w.clock.0,
                 live: w.live,
-                staged_bytes: w.staged_bytes as u64,
+                staged_bytes: w.staged_bytes,
             });
             let min_clock = state.min_clock(job).map_or(0, |c| c.0);
             wire.clocks.push(wire::JobClock { job: job.0, min_clock, workers: workers.collect() });
