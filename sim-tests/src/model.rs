@@ -27,17 +27,19 @@
 //! Not here: replication, storage, snapshots (the simulator has them); refused parts and aborts (petuum-session's tests);
 //! P24, P25.
 //!
-//! Reading order: `bounds`, `suites`, `world`, `steps`, `oracle`, `check`; then `machines`, `session`, `replica`, `job`,
-//! `packet`, `intern`.
+//! Reading order: `bounds`, `suites`, `world`, `steps`, `effects`, `oracle`, `check`; then `machines` with `results`,
+//! `session`, `replica`, `job`, `packet`, `intern`.
 
 mod bounds;
 mod check;
+mod effects;
 mod intern;
 mod job;
 mod machines;
 mod oracle;
 mod packet;
 mod replica;
+mod results;
 mod session;
 mod steps;
 mod suites;

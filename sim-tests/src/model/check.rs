@@ -1,10 +1,12 @@
 //! The model as stateright sees it, and the run of a check.
 
 use super::bounds::Bounds;
+use super::effects;
 use super::job::{SHARDS, WORKERS};
-use super::machines::{Machines, NOTHING};
+use super::machines::Machines;
 use super::oracle::Flaw;
 use super::packet::Packet;
+use super::results::NOTHING;
 use super::steps::{self, Action};
 use super::world::{Left, Network, Process, Stage, World};
 use petuum_control::{Control, ControlCommand, Driver};
@@ -47,7 +49,7 @@ impl ClusterModel {
             flaw: None,
         };
         self.drive_calmly(&mut world);
-        (0..WORKERS).for_each(|at| steps::register(m, &mut world, at, false));
+        (0..WORKERS).for_each(|at| effects::register(m, &mut world, at, false));
         world
     }
 
@@ -58,7 +60,7 @@ impl ClusterModel {
             let driven = m.drive(0, world.control, world.drivers[0], NOTHING);
             world.drivers[0] = driven.driver;
             for packet in driven.errands.iter() {
-                let Packet::Errand { errand, .. } = &*m.packets.get(*packet) else { continue };
+                let Packet::Errand { errand, .. } = m.packets.get(*packet) else { continue };
                 let shard = &mut world.shards[errand.shard.0 as usize];
                 let judged = m.to_shard(*shard, *packet);
                 *shard = judged.shard;
@@ -85,7 +87,7 @@ impl ClusterModel {
             let mut actions = Vec::new();
             steps::actions(&self.machines, &world, &mut actions);
             let first = actions.into_iter().find(|action| matches!(action, Action::Deliver(_)));
-            world = steps::next(&self.machines, &world, first.expect("joins go on until both workers run"));
+            world = effects::next(&self.machines, &world, first.expect("joins go on until both workers run"));
         }
         assert_eq!(world.flaw, None, "a model begins whole");
         world.left = left;
@@ -94,7 +96,7 @@ impl ClusterModel {
 
     fn describe(&self, action: Action) -> String {
         let m = &self.machines;
-        let packet = |packet: u32| match &*m.packets.get(packet) {
+        let packet = |packet: u32| match m.packets.get(packet) {
             Packet::Message { from, shard, message } => format!(
                 "w{}.{} -> shard {shard}: {:?} of {} ({}, {})",
                 from.worker, from.attempt, message.kind, message.clock, message.incarnation, message.sequence
@@ -136,7 +138,7 @@ impl Model for ClusterModel {
     }
 
     fn next_state(&self, last: &World, action: Action) -> Option<World> {
-        Some(steps::next(&self.machines, last, action))
+        Some(effects::next(&self.machines, last, action))
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -202,8 +204,9 @@ pub fn check(bounds: Bounds, threads: usize, shortest: bool) -> Result<Report, C
 fn finish(checker: &impl Checker<ClusterModel>, began: std::time::Instant) -> Result<Report, Counterexample> {
     let model = checker.model();
     let expanded = model.expanded.load(Ordering::Relaxed);
-    if let Some((property, path)) = checker.discoveries().into_iter().next() {
-        let schedule = path.into_actions().into_iter().map(|action| model.describe(action)).collect();
+    let found = checker.discoveries().into_iter().map(|(property, path)| (path.into_actions(), property));
+    if let Some((actions, property)) = found.min_by_key(|(actions, property)| (actions.len(), *property)) {
+        let schedule = actions.into_iter().map(|action| model.describe(action)).collect();
         return Err(Counterexample { property, schedule });
     }
     assert_eq!(expanded, checker.unique_state_count(), "a check that ended before every state was looked at");

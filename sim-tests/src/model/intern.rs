@@ -5,73 +5,108 @@
 //! are equal, so numbers may be compared and hashed in their place. Numbers depend on the order of discovery, which
 //! threads race for; nothing but names depends on them.
 
-use std::hash::{BuildHasher, Hash};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-#[expect(clippy::disallowed_types, reason = "only looked up, never iterated")]
-type Table<K, V> = std::collections::HashMap<K, V>;
-
-/// Distinct values, numbered from 0.
+/// Distinct values, numbered from 0. Reading one takes no lock.
 #[derive(Debug)]
 pub(super) struct Interner<T> {
-    ids: Mutex<Table<Arc<T>, u32>>,
-    values: RwLock<Vec<Arc<T>>>,
+    /// The next number, and the numbers of values by their hash.
+    ids: Mutex<(u32, BTreeMap<u64, Vec<u32>>)>,
+    hasher: RandomState,
+    /// Chunk i holds `FIRST_CHUNK << i` values, so that none ever moves.
+    chunks: [OnceLock<Box<[OnceLock<T>]>>; CHUNKS],
 }
+
+const FIRST_CHUNK: u32 = 256;
+const CHUNKS: usize = 20;
 
 impl<T: Eq + Hash> Interner<T> {
     pub(super) fn new() -> Self {
-        Self { ids: Mutex::new(Table::new()), values: RwLock::new(Vec::new()) }
+        let chunks = std::array::from_fn(|_| OnceLock::new());
+        Self { ids: Mutex::new((0, BTreeMap::new())), hasher: RandomState::new(), chunks }
     }
 
     /// The number of a value.
     pub(super) fn id(&self, value: T) -> u32 {
-        let mut ids = self.ids.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(id) = ids.get(&value) {
+        let hash = self.hasher.hash_one(&value);
+        let mut ids = locked(&self.ids);
+        let (next, by_hash) = &mut *ids;
+        let same_hash = by_hash.entry(hash).or_default();
+        if let Some(id) = same_hash.iter().find(|id| *self.get(**id) == value) {
             return *id;
         }
-        let mut values = self.values.write().unwrap_or_else(PoisonError::into_inner);
-        let id = u32::try_from(values.len()).expect("fewer than 2^32 parts");
-        let value = Arc::new(value);
-        values.push(Arc::clone(&value));
-        ids.insert(value, id);
+        let id = *next;
+        let (chunk, at) = place(id);
+        let slots = self.chunks[chunk].get_or_init(|| (0..FIRST_CHUNK << chunk).map(|_| OnceLock::new()).collect());
+        assert!(slots[at].set(value).is_ok(), "each number is given once");
+        same_hash.push(id);
+        *next += 1;
         id
     }
 
     /// The value of a number that [`Interner::id`] gave.
-    pub(super) fn get(&self, id: u32) -> Arc<T> {
-        Arc::clone(&self.values.read().unwrap_or_else(PoisonError::into_inner)[id as usize])
+    pub(super) fn get(&self, id: u32) -> &T {
+        let (chunk, at) = place(id);
+        let slots = self.chunks[chunk].get().expect("a number that was given");
+        slots[at].get().expect("a number that was given")
     }
 
     /// How many distinct values there are.
     pub(super) fn len(&self) -> usize {
-        self.values.read().unwrap_or_else(PoisonError::into_inner).len()
+        locked(&self.ids).0 as usize
     }
 }
 
-const STRIPES: usize = 64;
+/// The chunk of a number, and where in it.
+fn place(id: u32) -> (usize, usize) {
+    let chunk = (id / FIRST_CHUNK + 1).ilog2();
+    let first = FIRST_CHUNK * ((1 << chunk) - 1);
+    (chunk as usize, (id - first) as usize)
+}
+
+const STRIPES: usize = 1024;
 
 /// Results of a pure function, by its arguments.
 #[derive(Debug)]
 pub(super) struct Memo<K, V> {
-    stripes: Vec<Mutex<Table<K, V>>>,
-    hasher: std::hash::RandomState,
+    stripes: Vec<Mutex<BTreeMap<K, V>>>,
+    hasher: RandomState,
 }
 
-impl<K: Eq + Hash, V: Clone> Memo<K, V> {
+impl<K: Ord + Hash, V: Clone> Memo<K, V> {
     pub(super) fn new() -> Self {
-        let stripes = (0..STRIPES).map(|_| Mutex::new(Table::new())).collect();
-        Self { stripes, hasher: std::hash::RandomState::new() }
+        let stripes = (0..STRIPES).map(|_| Mutex::new(BTreeMap::new())).collect();
+        Self { stripes, hasher: RandomState::new() }
     }
 
-    /// The result for a key, computed at most once per thread that asks at the same time.
+    /// The result for a key, computed at most once by each thread that asks at the same time.
     pub(super) fn get(&self, key: K, compute: impl FnOnce() -> V) -> V {
         let at = usize::try_from(self.hasher.hash_one(&key) % STRIPES as u64).expect("below STRIPES");
-        let stripe = &self.stripes[at];
-        if let Some(value) = stripe.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+        if let Some(value) = locked(&self.stripes[at]).get(&key) {
             return value.clone();
         }
         let value = compute();
-        stripe.lock().unwrap_or_else(PoisonError::into_inner).insert(key, value.clone());
+        locked(&self.stripes[at]).insert(key, value.clone());
         value
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_values_have_one_number_and_every_number_its_value() {
+        let interner = Interner::new();
+        let ids: Vec<u32> = (0..5000u64).map(|value| interner.id(value)).collect();
+        assert!((0..5000u64).all(|value| interner.id(value) == ids[usize::try_from(value).unwrap()]));
+        assert!((0..5000u64).all(|value| *interner.get(ids[usize::try_from(value).unwrap()]) == value));
+        assert_eq!(interner.len(), 5000);
     }
 }

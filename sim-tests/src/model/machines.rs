@@ -6,6 +6,7 @@ use super::job::{JOB, JobPlan, SHARDS, WORKERS, request_of, worker_id};
 use super::oracle::{self, Flaw, Known};
 use super::packet::{Packet, ProcessId};
 use super::replica::{Facts, Replica};
+use super::results::{ControlFacts, Driven, Judged, NOTHING, Ruling, Step, Turn};
 use super::session::{End, Reaction, Session, shard_id};
 use petuum_control::{Control, ControlAnswer, ControlCommand, Driver, RegistrationStatus, Standing};
 use petuum_shard::{Applied, ReadOutcome, Settings, Shard};
@@ -14,71 +15,8 @@ use petuum_types::entry::Entry;
 use petuum_types::message::WorkerMessage;
 use petuum_types::outcome::{Fence, Outcome};
 use petuum_types::read::{Read, ReadRefusal};
-use petuum_types::{Clock, ErrorKind, Generation, Incarnation, LogIndex, Staleness};
+use petuum_types::{Clock, ErrorKind, Generation, LogIndex, Staleness};
 use std::sync::Arc;
-
-/// A number that names nothing.
-pub(super) const NOTHING: u32 = u32::MAX;
-
-/// What a shard made of a packet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Judged {
-    pub(super) shard: u32,
-    /// The answer's packet.
-    pub(super) answer: u32,
-    pub(super) flaw: Option<Flaw>,
-    /// It was asked to come again.
-    pub(super) early: bool,
-    /// It never takes effect any more: its incarnation is fenced.
-    pub(super) void: bool,
-}
-
-/// What a process made of an answer.
-#[derive(Clone, Debug)]
-pub(super) struct Step {
-    pub(super) session: u32,
-    pub(super) sent: Arc<[u32]>,
-    pub(super) acknowledged: u8,
-    pub(super) end: Option<End>,
-    pub(super) flaw: Option<Flaw>,
-}
-
-/// What the control group made of a call or record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ruling {
-    Taken,
-    /// Asked to come again.
-    Early,
-    /// A plain registration of a removed worker.
-    Evicted,
-    /// What no call of the model may be told.
-    Refused,
-}
-
-/// What a driver makes of the control group's state.
-#[derive(Clone, Debug)]
-pub(super) struct Driven {
-    pub(super) driver: u32,
-    pub(super) errands: Arc<[u32]>,
-    pub(super) records: Arc<[u32]>,
-}
-
-/// What a process may do at its clock.
-#[derive(Clone, Debug)]
-pub(super) enum Turn {
-    /// It has no further clock, or no room, or has to wait for others.
-    Wait,
-    /// It reads, computes and commits.
-    Go(Step),
-}
-
-/// What the model looks at in the control group's state.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ControlFacts {
-    /// The live incarnation of each worker.
-    pub(super) live: [Option<Incarnation>; WORKERS],
-    pub(super) removed_at: [Option<u8>; WORKERS],
-}
 
 /// All of them.
 #[derive(Debug)]
@@ -131,7 +69,7 @@ impl Machines {
 
     /// A message or an errand arrives at a shard and is applied.
     pub(super) fn to_shard(&self, shard: u32, packet: u32) -> Judged {
-        self.judged.get((shard, packet), || match &*self.packets.get(packet) {
+        self.judged.get((shard, packet), || match self.packets.get(packet) {
             Packet::Message { from, shard: at, message } => self.message(shard, *from, *at, message),
             Packet::Errand { term, errand } => {
                 let (next, answer) = self.command(shard, &errand.command);
@@ -187,9 +125,9 @@ impl Machines {
     /// A process gets a shard's answer, or hears that an answer or message was lost.
     pub(super) fn to_session(&self, session: u32, packet: u32, lost: bool) -> Step {
         self.steps.get((session, packet, lost), || {
-            let mut next = Session::clone(&self.sessions.get(session));
+            let mut next = self.sessions.get(session).clone();
             let mutant = self.bounds.mutant;
-            let reaction = match &*self.packets.get(packet) {
+            let reaction = match self.packets.get(packet) {
                 Packet::Reply { shard, .. } | Packet::Message { shard, .. } if lost => next.lost(*shard, mutant),
                 Packet::Reply { shard, sequence, outcome, .. } => next.answered(*shard, (*sequence, outcome), mutant),
                 other => unreachable!("{other:?} is not for a process"),
@@ -211,7 +149,7 @@ impl Machines {
     /// A process at its clock: it reads every row under the table's staleness, adds to them and ends the clock.
     pub(super) fn turn(&self, session: u32, shards: [u32; SHARDS]) -> Turn {
         self.turns.get((session, shards), || {
-            let mut next = Session::clone(&self.sessions.get(session));
+            let mut next = self.sessions.get(session).clone();
             if next.clock() >= self.bounds.clocks || !next.has_room() {
                 return Turn::Wait;
             }
@@ -244,7 +182,7 @@ impl Machines {
 
     /// A call or record enters the control group's log.
     pub(super) fn to_control(&self, control: u32, packet: u32) -> (u32, Ruling) {
-        self.rulings.get((control, packet), || match &*self.packets.get(packet) {
+        self.rulings.get((control, packet), || match self.packets.get(packet) {
             Packet::Register { command, .. } | Packet::Evict(command) | Packet::Record(command) => {
                 let (next, answer) = self.decide(control, command);
                 let ruling = match (command, answer) {
@@ -265,7 +203,7 @@ impl Machines {
     }
 
     pub(super) fn decide(&self, control: u32, command: &ControlCommand) -> (u32, ControlAnswer) {
-        let mut next = Control::clone(&self.controls.get(control));
+        let mut next = self.controls.get(control).clone();
         let answer = next.apply(LogIndex(1), command);
         (self.controls.id(next), answer)
     }
@@ -274,16 +212,16 @@ impl Machines {
     pub(super) fn drive(&self, term: u8, control: u32, driver: u32, answer: u32) -> Driven {
         self.driven.get((term, control, driver, answer), || {
             let state = self.controls.get(control);
-            let mut next = Driver::clone(&self.drivers.get(driver));
+            let mut next = self.drivers.get(driver).clone();
             if answer != NOTHING {
-                match &*self.packets.get(answer) {
-                    Packet::Answer { id, answer, .. } => next.answer(&state, id, answer.clone()),
+                match self.packets.get(answer) {
+                    Packet::Answer { id, answer, .. } => next.answer(state, id, answer.clone()),
                     other => unreachable!("{other:?} is not for a driver"),
                 }
             }
-            let errands = next.step(&state).into_iter().map(|errand| Packet::Errand { term, errand });
+            let errands = next.step(state).into_iter().map(|errand| Packet::Errand { term, errand });
             let errands = errands.map(|packet| self.packets.id(packet)).collect();
-            let records = next.proposals(&state).into_iter().map(|c| self.packets.id(Packet::Record(c))).collect();
+            let records = next.proposals(state).into_iter().map(|c| self.packets.id(Packet::Record(c))).collect();
             Driven { driver: self.drivers.id(next), errands, records }
         })
     }

@@ -64,7 +64,7 @@ pub(super) fn judge_step(before: &Facts, after: &Facts, speaker: Option<(usize, 
 }
 
 /// What the oracles know besides the shards.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Known {
     /// By worker: which attempt's update of each clock was acknowledged, as attempt + 1 in four bits per clock.
     pub(super) acknowledged: [u16; WORKERS],

@@ -16,7 +16,7 @@ pub(super) const RIVAL: usize = WORKERS;
 pub struct World {
     pub(super) shards: [u32; SHARDS],
     pub(super) control: u32,
-    /// By term; [`super::machines::NOTHING`] if there is none.
+    /// By term; [`super::results::NOTHING`] if there is none.
     pub(super) drivers: [u32; TERMS],
     pub(super) processes: [Process; WORKERS + 1],
     pub(super) network: Network,

@@ -133,12 +133,19 @@ fn sweep(seeds: Range<u64>, least: u64, limit: Option<Duration>) -> Result<Repor
 /// Runs seeds on disks that make nothing durable, until one is found out.
 fn lying_disk(seeds: Range<u64>) -> Result<String, String> {
     for seed in seeds.clone() {
-        if let Err(caught) = start(seed, false).and_then(|child| finish(seed, child)) {
-            let why = caught.lines().find(|line| line.starts_with("failed: ")).unwrap_or(&caught).to_owned();
-            return Ok(format!("fsync off: caught by {why:?} after {} seeds", seed - seeds.start + 1));
+        let Err(caught) = start(seed, false).and_then(|child| finish(seed, child)) else { continue };
+        if let Some(why) = reason(&caught) {
+            return Ok(format!("fsync off: caught by \"{why}\" after {} seeds", seed - seeds.start + 1));
         }
     }
-    Err(format!("fsync off: not caught within seeds {}..{}; the oracle cannot see lost data", seeds.start, seeds.end))
+    Err(format!("fsync off: not caught within seeds {}..{}; lost data would not be seen", seeds.start, seeds.end))
+}
+
+/// What an oracle or the first assertion has found, in the text of a failed run. A run in which a fault did not happen
+/// has failed too, and has found nothing.
+fn reason(failure: &str) -> Option<&str> {
+    let told = failure.lines().find(|line| line.starts_with("failed: at ") && !line.contains(first::VACUOUS));
+    told.or_else(|| failure.lines().skip_while(|line| !line.contains("panicked at")).nth(1))
 }
 
 fn meta_seeds(seeds: Range<u64>) -> Result<String, String> {
@@ -152,7 +159,8 @@ fn meta_seeds(seeds: Range<u64>) -> Result<String, String> {
             command
         };
         let equal = meta::run_twice(folder.path(), command);
-        let equal = equal.map_err(|error| format!("seed {seed}: {error}\nrepeat with: sim-tests meta --seed {seed}"))?;
+        let equal =
+            equal.map_err(|error| format!("seed {seed}: {error}\nrepeat with: sim-tests meta --seed {seed}"))?;
         texts.push(format!("seed {seed}: two processes, {} equal lines, {} bytes", equal.lines, equal.bytes));
     }
     Ok(texts.join("; "))
@@ -184,7 +192,7 @@ fn finish(seed: u64, child: Child) -> Result<Report, String> {
     }
     let errors = String::from_utf8_lossy(&output.stderr);
     let shown: String = errors.chars().take(OUTPUT_SHOWN).collect();
-    Err(format!("seed {seed}: {}\n{last}\n{shown}\nrepeat with: sim-tests run --seed {seed}", output.status))
+    Err(format!("seed {seed}: {}\n{last}\n{shown}repeat with: sim-tests run --seed {seed}", output.status))
 }
 
 /// Real time since a moment: budgets of minutes, outside every simulation.
@@ -211,5 +219,18 @@ mod tests {
         for wrong in ["", "5", "5..5", "9..2", "a..b"] {
             assert!(seeds(wrong).unwrap_err().contains("expected two numbers"), "{wrong}");
         }
+    }
+
+    #[test]
+    fn only_what_was_found_is_a_reason() {
+        let told = "seed 1: exit status: 1\nfailed: at 2s of virtual time (seed 1): a row went back\n";
+        assert_eq!(reason(told), Some("failed: at 2s of virtual time (seed 1): a row went back"));
+        let asserted =
+            "seed 1: signal: 6\n\nthread 'main' panicked at a.rs:1:1:\nassertion failed: a <= b\nnote: run\n";
+        assert_eq!(reason(asserted), Some("assertion failed: a <= b"));
+        let vacuous =
+            format!("seed 1: exit status: 1\nfailed: at 9s of virtual time (seed 1): {}: retries", first::VACUOUS);
+        assert_eq!(reason(&vacuous), None);
+        assert_eq!(reason("cannot start"), None);
     }
 }

@@ -20,6 +20,9 @@ use super::stage::{Stage, worker_host};
 use super::watch::Watch;
 use super::worker::{self, JOB, Shared, TABLE};
 
+/// Begins what is said of a run in which something that it is for did not happen.
+pub(super) const VACUOUS: &str = "the run shows nothing";
+
 /// In peace, all must be well within this.
 const CONVERGENCE: Duration = Duration::from_secs(60);
 
@@ -58,7 +61,7 @@ impl Shape {
         };
         Self {
             nodes: if random.u8(..4) == 0 { 4 } else { 3 },
-            shards: random.u32(2..=4),
+            shards: if random.u8(..4) == 0 { random.u32(5..=8) } else { random.u32(2..=4) },
             workers: random.u32(2..=3),
             staleness: random.u32(0..=2),
             latency_max: Duration::from_millis(random.u64(1..=10)),
@@ -106,7 +109,7 @@ pub fn run(seed: u64, fsync: bool) -> Result<Report, Error> {
     let report = report(&stage, &faults);
     match report.missing(Kind::ALL.iter().map(|kind| kind.name())) {
         None => Ok(report),
-        Some(name) => Err(stage.cluster.error(format!("the run shows nothing: {name} is 0 in {report}"))),
+        Some(name) => Err(stage.cluster.error(format!("{VACUOUS}: {name} is 0 in {report}"))),
     }
 }
 
@@ -159,9 +162,8 @@ fn begin(mut cluster: SimCluster, shape: &Shape, made: &Made, seed: u64) -> Stag
     }));
     for id in 0..shape.workers {
         let (handle, endpoints) = (Rc::clone(&handle), cluster.endpoints());
-        cluster.worker(&worker_host(id), move |options| {
-            worker::run(Rc::clone(&handle), id, endpoints.clone(), options)
-        });
+        cluster
+            .worker(&worker_host(id), move |options| worker::run(Rc::clone(&handle), id, endpoints.clone(), options));
     }
     Stage {
         cluster,
@@ -209,7 +211,10 @@ fn unfinished(stage: &Stage) -> String {
     let workers = (0..stage.workers).map(|worker| {
         let (acked, attempted) = (shared.oracle.acked(worker as usize), shared.oracle.attempted(worker as usize));
         let finished = shared.finished.contains_key(&worker);
-        format!("worker {worker}: {acked} of {} clocks acknowledged, {attempted} attempted, finished: {finished}", shared.target)
+        format!(
+            "worker {worker}: {acked} of {} clocks acknowledged, {attempted} attempted, finished: {finished}",
+            shared.target
+        )
     });
     let workers: Vec<String> = workers.collect();
     let replicas = stage.cluster.views().into_iter().flat_map(|view| {
@@ -242,9 +247,9 @@ fn check_rows(stage: &Stage, made: &Made, clocks: u64) -> Result<(), Error> {
                 own_clock: Clock::ZERO,
                 min_index: LogIndex(0),
             };
-            let look = stage.cluster.shard(&host, shard, |state| {
-                (state.read(&read), state.checksums() == state.checksums_recomputed())
-            });
+            let look = stage
+                .cluster
+                .shard(&host, shard, |state| (state.read(&read), state.checksums() == state.checksums_recomputed()));
             let (outcome, sums_hold) = look.ok_or_else(|| broken(format!("{host} is not up")))?;
             if !sums_hold {
                 return Err(broken(format!("{shard} on {host}: the sums kept differ from those of its rows")));

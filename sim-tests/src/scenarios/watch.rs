@@ -45,7 +45,14 @@ impl Watch {
         Ok(())
     }
 
-    fn shard(&mut self, cluster: &SimCluster, host: &str, starts: u64, shard: ShardId, job: JobId) -> Result<(), String> {
+    fn shard(
+        &mut self,
+        cluster: &SimCluster,
+        host: &str,
+        starts: u64,
+        shard: ShardId,
+        job: JobId,
+    ) -> Result<(), String> {
         let look = cluster.shard(host, shard, |state| (state.checksums(), state.min_clock(job).unwrap_or(Clock::ZERO)));
         let Some((sums, min_clock)) = look else { return Ok(()) };
         let place = (shard, host.to_owned(), starts);
