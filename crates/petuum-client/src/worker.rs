@@ -114,7 +114,8 @@ pub trait Worker: Send {
     fn clock(&mut self) -> impl Future<Output = Result<Clock, Error>> + Send;
     /// Waits until every shard has ticked every clock this worker has ended.
     fn flush(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
-    /// Waits until every shard's min clock has reached this thread's clock. Does not end the iteration.
+    /// Waits until every shard's min clock has reached this thread's clock; reads after it contain every update of earlier
+    /// clocks, also where the table's staleness would allow less. Does not end the iteration.
     fn barrier(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
     /// Leaves the job, after a flush; returns the worker's last clock. For the last thread of the worker.
     fn leave(self) -> impl Future<Output = Result<Clock, Error>> + Send;

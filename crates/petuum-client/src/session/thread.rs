@@ -228,7 +228,9 @@ impl Worker for WorkerThread {
     async fn barrier(&mut self) -> Result<(), Error> {
         self.check()?;
         let clock = self.now();
-        self.min_clocks(clock).await
+        self.min_clocks(clock).await?;
+        self.core().lock().workspace.passed_barrier(clock);
+        Ok(())
     }
 
     async fn leave(mut self) -> Result<Clock, Error> {

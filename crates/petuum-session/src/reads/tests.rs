@@ -76,6 +76,19 @@ fn p10_the_cache_answers_while_its_row_is_fresh_enough() {
 }
 
 #[test]
+fn p6_after_a_barrier_the_cache_shows_nothing_older() {
+    let mut w = workspace(1, 5);
+    received(&mut w, &answer(30, 4, 5, &[(7, [1, 2])]));
+    assert_eq!(shown(&mut w, 0, 7), Some(vec![1, 2]), "at s = 1 the min clock may be 4");
+    w.passed_barrier(Clock(5));
+    assert_eq!(shown(&mut w, 0, 7), None);
+    let requirement = w.requirement(0, S0, &schema(), &[RowId(7)]);
+    assert_eq!(requirement.min_clock, Clock(5));
+    w.passed_barrier(Clock(2));
+    assert_eq!(w.requirement(0, S0, &schema(), &[RowId(7)]).min_clock, Clock(5), "a barrier is never undone");
+}
+
+#[test]
 fn p10_each_thread_s_own_clock_governs_its_reads() {
     let mut w = workspace(2, 5);
     received(&mut w, &answer(30, 4, 5, &[(7, [1, 2])]));

@@ -37,6 +37,8 @@ pub struct Workspace {
     own: OwnUpdates,
     cache: RowCache,
     differentials: BTreeMap<i64, u64>,
+    /// The clock of the last barrier: what has been waited for is also shown.
+    barrier: Clock,
 }
 
 impl Workspace {
@@ -55,6 +57,7 @@ impl Workspace {
             own: OwnUpdates::new(settings.own_bytes, start),
             cache: RowCache::new(settings.cache_bytes),
             differentials: BTreeMap::new(),
+            barrier: Clock::ZERO,
         }
     }
 
@@ -136,6 +139,12 @@ impl Workspace {
         self.clocks.restart(clock);
     }
 
+    /// P6: every shard's min clock has reached `clock`. Reads from here on contain every update of earlier clocks, whatever
+    /// the table's staleness and the cache: nobody waits for a barrier to be shown what was there before it.
+    pub fn passed_barrier(&mut self, clock: Clock) {
+        self.barrier = clock.max(self.barrier);
+    }
+
     /// The row as the thread may see it, if the cache can answer (P10): at the thread's clock, with the worker's own
     /// updates on top. Shared with the cache unless there are such.
     pub fn lookup(&mut self, thread: usize, schema: &TableSchema, row: RowId) -> Option<Arc<Values>> {
@@ -180,7 +189,7 @@ impl Workspace {
     }
 
     fn needs(&self, thread: usize, schema: &TableSchema) -> Clock {
-        self.clocks.clock(thread).needs(schema.staleness)
+        self.clocks.clock(thread).needs(schema.staleness).max(self.barrier)
     }
 
     fn show(&mut self, thread: usize, (table, row): (TableId, RowId), cached: &CachedRow) -> Arc<Values> {
