@@ -35,11 +35,7 @@ step_unit() {
 }
 
 # The model check and the seeds that CI runs.
-step_simulator() {
-    # The runner is not written yet. Its command will be:
-    # "${CARGO_TARGET_DIR:-target}/debug/sim-tests" ci
-    echo "not yet: the simulator has no scenario"
-}
+step_simulator() { "${CARGO_TARGET_DIR:-target}/debug/sim-tests" ci; }
 
 # The real binary: processes killed and started again.
 step_processes() { cargo test --locked --workspace --test processes; }
