@@ -1,1 +1,0 @@
-//! Walk-throughs that run
