@@ -1,11 +1,13 @@
-//! The runner of checks: `ci` for what every change must pass, `model` for larger models.
+//! The runner of checks: `ci` for what every change must pass, `model` for larger models, `sim` and its like for seeds.
 //!
-//! Exit code 0 if all hold, 1 with a schedule of events if one does not.
+//! Exit code 0 if all hold, 1 with a schedule of events, or the seed and its command, if one does not.
 
 use clap::{Args, Parser, Subcommand};
 use sim_tests::model::{self, Bounds, Failover, Predecessor};
+use sim_tests::scenarios::cli::{self, Scenario};
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 /// Checks of Petuum's protocol.
 #[derive(Parser)]
@@ -17,14 +19,19 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Every model of CI.
+    /// Every model of CI, then its scenarios.
     Ci {
+        /// Minutes for the scenarios; a least number of seeds is run whatever it is.
+        #[arg(long, default_value_t = 10, value_name = "M")]
+        minutes: u64,
         /// Threads of the checker.
         #[arg(long, default_value_t = 2)]
         threads: usize,
     },
-    /// One model, as large as you say.
+    /// One model, as large as you say; by default at s = 1 all faults of CI but a repeat in one.
     Model(ModelArgs),
+    #[command(flatten)]
+    Scenario(Scenario),
 }
 
 #[derive(Args)]
@@ -60,14 +67,14 @@ struct ModelArgs {
     #[arg(long, default_value_t = 0)]
     repeats: u8,
     /// Packets that are lost.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 1)]
     losses: u8,
     /// Messages that arrive out of their sequence.
     #[arg(long, default_value_t = 0)]
     early: u8,
-    /// Answers of shards arrive at once.
+    /// Answers of shards take time and are repeated and lost by themselves.
     #[arg(long)]
-    answers_at_once: bool,
+    answers_travel: bool,
     /// A new control leader: `never`, `restart` or `overlap`.
     #[arg(long, default_value = "never", value_parser = failover)]
     failover: Failover,
@@ -103,7 +110,7 @@ impl ModelArgs {
             repeats: self.repeats,
             losses: self.losses,
             early: self.early,
-            answers_travel: !self.answers_at_once,
+            answers_travel: self.answers_travel,
             failover: self.failover,
             mutant: None,
         }
@@ -113,13 +120,24 @@ impl ModelArgs {
 fn main() -> ExitCode {
     let mut out = std::io::stdout().lock();
     let done = match Cli::parse().command {
-        Command::Ci { threads } => check_all(&model::ci(), threads, false, &mut out),
+        Command::Ci { minutes, threads } => check_all(&model::ci(), threads, false, &mut out)
+            .and_then(|held| Ok(held && tell(cli::ci(Duration::from_secs(60 * minutes)), &mut out)?)),
+        Command::Scenario(scenario) => tell(cli::execute(scenario), &mut out),
         Command::Model(args) => check_all(&[args.bounds()], args.threads, args.shortest, &mut out),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) | Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// The last line; whether all is well.
+fn tell(outcome: Result<String, String>, out: &mut impl Write) -> std::io::Result<bool> {
+    match &outcome {
+        Ok(done) => writeln!(out, "ok {done}")?,
+        Err(failure) => writeln!(out, "failed: {failure}")?,
+    }
+    Ok(outcome.is_ok())
 }
 
 /// Checks models one after the other; whether all hold.

@@ -3,6 +3,8 @@
 //! ```text
 //!   Simulation ── turmoil: hosts, links, virtual tokio time        (simulation.rs)
 //!     ├── VirtualClock: what the system's clocks say meanwhile     (clock.rs)
+//!     ├── SimCluster: real nodes, their deaths and links, views    (cluster/)
+//!     ├── UnitVectors: what reads may show under staleness         (oracle.rs)
 //!     ├── SimListener, SimConnector: petuum-net's seams            (net.rs)
 //!     ├── Disk: RocksDB's files, power failures, I/O errors        (disk/)
 //!     ├── Trace: everything that is logged, in virtual time        (trace.rs)
@@ -22,12 +24,20 @@ compile_error!(
 );
 
 pub mod clock;
+pub mod cluster;
 pub mod disk;
 pub mod meta;
 mod net;
+pub mod oracle;
 mod simulation;
 mod trace;
+
+pub use cluster::{ClusterBuilder, SimCluster};
+pub use petuum_server::NodeSettings;
 
 pub use net::{SimConnector, SimListener};
 pub use simulation::{Error, Settings, Simulation, TICK};
 pub use trace::Trace;
+
+/// What the software of a host ends with.
+pub type HostResult = turmoil::Result;

@@ -247,6 +247,6 @@ impl<'a> Simulation<'a> {
 }
 
 /// Two numbers into one seed that differs in all bits.
-fn mix(seed: u64, salt: u64) -> u64 {
+pub(crate) fn mix(seed: u64, salt: u64) -> u64 {
     fastrand::Rng::with_seed(seed.wrapping_add(salt.wrapping_mul(0x9e37_79b9_7f4a_7c15))).u64(..)
 }

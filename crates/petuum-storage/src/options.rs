@@ -85,9 +85,14 @@ impl StoreOptions {
         options.set_bytes_per_sync(MIB as u64);
         options.set_stats_dump_period_sec(0);
         options.set_stats_persist_period_sec(0);
-        options.set_keep_log_file_num(2);
-        options.set_max_log_file_size(16 * MIB);
-        options.set_log_level(if self.text_log { LogLevel::Warn } else { LogLevel::Fatal });
+        if self.text_log {
+            options.set_log_level(LogLevel::Warn);
+            options.set_keep_log_file_num(2);
+            options.set_max_log_file_size(16 * MIB);
+        } else {
+            // Without a size that it rolls over at: a simulated disk's text log has none.
+            options.set_log_level(LogLevel::Fatal);
+        }
         options
     }
 

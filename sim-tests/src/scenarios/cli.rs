@@ -17,6 +17,8 @@ const LYING_SEEDS: Range<u64> = 1..11;
 const META_SEEDS: Range<u64> = 1..4;
 /// Seeds that CI runs at least, whatever its time.
 const SEEDS_MIN: u64 = 50;
+/// A run that takes longer in real time does not end: a seed takes seconds.
+const RUN_MAX: Duration = Duration::from_secs(180);
 /// Bytes of a failed run's output that are shown.
 const OUTPUT_SHOWN: usize = 4000;
 
@@ -183,7 +185,18 @@ fn start(seed: u64, fsync: bool) -> Result<Child, String> {
 }
 
 /// The figures that a run printed.
-fn finish(seed: u64, child: Child) -> Result<Report, String> {
+fn finish(seed: u64, mut child: Child) -> Result<Report, String> {
+    let begin = Stopwatch::start();
+    while child.try_wait().map_err(|e| format!("seed {seed}: {e}"))?.is_none() {
+        if begin.elapsed() > RUN_MAX {
+            child.kill().map_err(|e| format!("seed {seed} does not end, and cannot be killed: {e}"))?;
+            let _reaped = child.wait();
+            return Err(format!(
+                "seed {seed} has not ended after {RUN_MAX:?}\nrepeat with: sim-tests run --seed {seed}"
+            ));
+        }
+        wait();
+    }
     let output = child.wait_with_output().map_err(|e| format!("seed {seed}: {e}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let last = text.lines().last().unwrap_or_default();
@@ -193,6 +206,11 @@ fn finish(seed: u64, child: Child) -> Result<Report, String> {
     let errors = String::from_utf8_lossy(&output.stderr);
     let shown: String = errors.chars().take(OUTPUT_SHOWN).collect();
     Err(format!("seed {seed}: {}\n{last}\n{shown}repeat with: sim-tests run --seed {seed}", output.status))
+}
+
+#[expect(clippy::disallowed_methods, reason = "waits for a process, outside every simulation")]
+fn wait() {
+    std::thread::sleep(Duration::from_millis(20));
 }
 
 /// Real time since a moment: budgets of minutes, outside every simulation.

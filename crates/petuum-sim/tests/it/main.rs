@@ -1,6 +1,7 @@
-//! The simulator's parts together: a store on a simulated disk behind a simulated network, its deaths, and its trace.
+//! The simulator's parts together: clusters, a store on a simulated disk behind a simulated network, deaths, traces.
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panic")]
 
+mod cluster;
 mod meta;
 mod scenario;
 mod simulation;

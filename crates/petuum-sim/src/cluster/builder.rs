@@ -1,0 +1,106 @@
+//! What a simulated cluster is made of.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::time::Duration;
+
+use petuum_server::NodeSettings;
+
+use super::node::{self, Place};
+use super::{PORT, SimCluster};
+use crate::simulation::mix;
+use crate::{Settings, Simulation};
+
+/// A cluster to be built; [`SimCluster::builder`] begins.
+#[derive(Clone, Debug)]
+pub struct ClusterBuilder {
+    seed: u64,
+    nodes: u32,
+    shards: u32,
+    replication: u32,
+    settings: NodeSettings,
+    network: Settings,
+    sync_latency: (Duration, Duration),
+}
+
+impl ClusterBuilder {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            seed,
+            nodes: 3,
+            shards: 2,
+            replication: 3,
+            settings: NodeSettings::default(),
+            network: Settings::new(seed),
+            sync_latency: (Duration::from_micros(500), Duration::from_millis(2)),
+        }
+    }
+
+    /// How many nodes; 3 by default.
+    #[must_use]
+    pub fn nodes(mut self, nodes: u32) -> Self {
+        self.nodes = nodes;
+        self
+    }
+
+    /// How many shards; 2 by default.
+    #[must_use]
+    pub fn shards(mut self, shards: u32) -> Self {
+        self.shards = shards;
+        self
+    }
+
+    /// Replicas of each shard; 3 by default.
+    #[must_use]
+    pub fn replication(mut self, replication: u32) -> Self {
+        self.replication = replication;
+        self
+    }
+
+    /// Settings of every node.
+    #[must_use]
+    pub fn settings(mut self, settings: NodeSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Least and greatest latency of a message.
+    #[must_use]
+    pub fn latency(mut self, least: Duration, greatest: Duration) -> Self {
+        self.network.latency = (least, greatest);
+        self
+    }
+
+    /// Least and greatest time that making the log durable takes.
+    #[must_use]
+    pub fn sync_latency(mut self, least: Duration, greatest: Duration) -> Self {
+        self.sync_latency = (least, greatest);
+        self
+    }
+
+    /// The nodes, started and not yet formed into a cluster.
+    #[must_use]
+    pub fn build(self) -> SimCluster {
+        let mut simulation = Simulation::new(&self.network);
+        let mut up = BTreeMap::new();
+        let mut places = Vec::new();
+        for number in 1..=self.nodes {
+            let name = format!("node-{number}");
+            let seed = mix(self.seed, u64::from(number) << 32);
+            let place = Rc::new(Place::new(name.clone(), PORT, seed, self.settings.clone(), self.sync_latency));
+            let at = Rc::clone(&place);
+            simulation.machine(&name, &place.disk, move || node::run(Rc::clone(&at)));
+            up.insert(name, true);
+            places.push(place);
+        }
+        SimCluster {
+            simulation,
+            seed: self.seed,
+            shards: self.shards,
+            replication: self.replication,
+            places,
+            up,
+            cuts: BTreeSet::new(),
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! A cluster of real nodes, with the hosts of its workers, in one simulation.
+//!
+//! It starts, kills and cuts, and shows what replicas hold; what the workers compute and what must be true meanwhile is
+//! the caller's. Every host has a state here (`up` or not), so that plans whose faults overlap cannot start a host twice
+//! or mend a link that something else still holds cut.
+
+mod builder;
+mod node;
+mod view;
+
+pub use builder::ClusterBuilder;
+pub use view::{NodeView, ReplicaView};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use petuum_client::Options;
+use petuum_net::transport::{ChannelSettings, Connector, channel};
+use petuum_net::wire;
+use petuum_net::wire::admin_client::AdminClient;
+
+use self::node::Place;
+use crate::disk::{Counters, Lost};
+use crate::simulation::mix;
+use crate::{Error, SimConnector, Simulation};
+
+/// The port of every node.
+const PORT: u16 = 7070;
+
+/// See the module's text.
+pub struct SimCluster {
+    simulation: Simulation<'static>,
+    seed: u64,
+    shards: u32,
+    replication: u32,
+    places: Vec<Rc<Place>>,
+    /// Hosts by name, and whether their software has been started and not been killed since.
+    up: BTreeMap<String, bool>,
+    cuts: BTreeSet<(String, String)>,
+}
+
+impl SimCluster {
+    /// A cluster to be described.
+    #[must_use]
+    pub fn builder(seed: u64) -> ClusterBuilder {
+        ClusterBuilder::new(seed)
+    }
+
+    /// The network, to step it.
+    pub fn simulation(&mut self) -> &mut Simulation<'static> {
+        &mut self.simulation
+    }
+
+    /// Virtual time since the start.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.simulation.elapsed()
+    }
+
+    /// The nodes' hosts, `node-1` and so on; node ids are given in this order.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<String> {
+        self.places.iter().map(|place| place.name.clone()).collect()
+    }
+
+    /// The nodes' addresses, in the same order.
+    #[must_use]
+    pub fn endpoints(&self) -> Vec<String> {
+        self.places.iter().map(|place| place.address()).collect()
+    }
+
+    /// An error of the simulation at the present time.
+    #[must_use]
+    pub fn error(&self, message: impl Into<String>) -> Error {
+        Error { seed: self.seed, elapsed: self.elapsed(), message: message.into() }
+    }
+
+    /// Steps until `done`, which is asked after every step.
+    ///
+    /// # Errors
+    /// As [`Simulation::step`]; also if `within` has passed: it names `what`.
+    pub fn step_until(
+        &mut self,
+        what: &str,
+        within: Duration,
+        mut done: impl FnMut(&mut Self) -> bool,
+    ) -> Result<(), Error> {
+        let end = self.elapsed() + within;
+        while !done(self) {
+            if self.elapsed() >= end {
+                return Err(self.error(format!("waited {within:?} for {what}")));
+            }
+            self.simulation.step()?;
+        }
+        Ok(())
+    }
+
+    /// Forms the cluster, as `petuum ctl init` does, and waits until every node takes part.
+    ///
+    /// # Errors
+    /// As [`SimCluster::step_until`]; also what the first node answers, if it refuses.
+    pub fn form(&mut self, within: Duration) -> Result<(), Error> {
+        let request = wire::InitRequest {
+            format: petuum_net::FORMAT,
+            addresses: self.endpoints(),
+            shards: self.shards,
+            replication: self.replication,
+        };
+        self.client("operator", init(request));
+        self.step_until("the nodes to take part", within, |cluster| {
+            cluster.places.iter().all(|place| place.node().is_some_and(|node| node.running().is_some()))
+        })
+    }
+
+    /// Runs `software` once, on a host of its own.
+    pub fn client(&mut self, name: &str, software: impl Future<Output = turmoil::Result> + 'static) {
+        self.simulation.client(name, software);
+    }
+
+    /// Adds a host without a disk that can be killed and started: a worker. `software` is called at each start with
+    /// options for a client that repeat with the seed and differ between starts.
+    pub fn worker<F, Fut>(&mut self, name: &str, software: F)
+    where
+        F: Fn(Options) -> Fut + 'static,
+        Fut: Future<Output = turmoil::Result> + 'static,
+    {
+        self.up.insert(name.to_owned(), true);
+        let seed = mix(self.seed, self.up.len() as u64);
+        let starts = std::cell::Cell::new(0);
+        self.simulation.host(name, move || {
+            starts.set(starts.get() + 1);
+            software(client_options(mix(seed, starts.get())))
+        });
+    }
+
+    /// Whether a host has power and its software was started.
+    #[must_use]
+    pub fn is_up(&self, host: &str) -> bool {
+        self.up.get(host).copied().unwrap_or(false)
+    }
+
+    /// Kills the process on a host; false if it was not up.
+    pub fn kill(&mut self, host: &str) -> bool {
+        let was_up = self.up.insert(host.to_owned(), false).unwrap_or(false);
+        if was_up {
+            self.simulation.kill(host);
+        }
+        was_up
+    }
+
+    /// Starts a host that is not up; false if it was.
+    pub fn start(&mut self, host: &str) -> bool {
+        let was_up = self.up.insert(host.to_owned(), true).unwrap_or(true);
+        if !was_up {
+            self.simulation.start(host);
+        }
+        !was_up
+    }
+
+    /// Takes the power of those hosts that are up, at the same instant. Returns which they were and what each lost.
+    pub fn lose_power(&mut self, hosts: &[String]) -> Vec<(String, Lost)> {
+        let hit: Vec<&str> = hosts.iter().map(String::as_str).filter(|host| self.is_up(host)).collect();
+        for host in &hit {
+            self.up.insert((*host).to_owned(), false);
+        }
+        let lost = self.simulation.lose_power(&hit);
+        hit.into_iter().map(str::to_owned).zip(lost).collect()
+    }
+
+    /// Gives the power back to those of the hosts that are not up. Links that were cut stay cut.
+    pub fn restore_power(&mut self, hosts: &[String]) {
+        let back: Vec<&str> = hosts.iter().map(String::as_str).filter(|host| !self.is_up(host)).collect();
+        for host in &back {
+            self.up.insert((*host).to_owned(), true);
+        }
+        self.simulation.restore_power(&back);
+        let cuts: Vec<_> = self.cuts.iter().cloned().collect();
+        self.simulation.inside(|sim| cuts.iter().for_each(|(a, b)| sim.partition(a.as_str(), b.as_str())));
+    }
+
+    /// Drops everything that two hosts send each other from now on.
+    pub fn cut(&mut self, a: &str, b: &str) {
+        self.cuts.insert((a.to_owned(), b.to_owned()));
+        self.simulation.inside(|sim| sim.partition(a, b));
+    }
+
+    /// Ends a cut.
+    pub fn mend(&mut self, a: &str, b: &str) {
+        if self.cuts.remove(&(a.to_owned(), b.to_owned())) {
+            self.simulation.inside(|sim| sim.repair(a, b));
+        }
+    }
+
+    /// Makes the nodes' disks lie from now on: syncs report success and make nothing durable.
+    pub fn ignore_syncs(&self) {
+        self.places.iter().for_each(|place| place.disk.set_sync_ignored(true));
+    }
+
+    /// What has happened to the nodes' disks.
+    #[must_use]
+    pub fn disks(&self) -> Vec<Counters> {
+        self.places.iter().map(|place| place.disk.counters()).collect()
+    }
+}
+
+/// Options of a client in a host of the simulation.
+#[must_use]
+pub fn client_options(seed: u64) -> Options {
+    Options {
+        connector: Arc::new(SimConnector),
+        seed,
+        // Named, not taken from the defaults: those draw a seed from the operating system.
+        deadline: Duration::from_secs(60),
+        hedge_after: Duration::from_millis(100),
+        retry_pause: Duration::from_millis(40),
+        stall_after: Duration::from_secs(2),
+    }
+}
+
+/// Calls the first node until it has formed the cluster.
+async fn init(request: wire::InitRequest) -> turmoil::Result {
+    let connector: Arc<dyn Connector> = Arc::new(SimConnector);
+    let first = request.addresses.first().ok_or("a cluster without nodes")?;
+    let channel = channel(&connector, first, ChannelSettings::default())?;
+    loop {
+        match AdminClient::new(channel.clone()).init(request.clone()).await {
+            Ok(_) => return Ok(()),
+            Err(status) => {
+                let error = petuum_net::status::from_status(&status);
+                if !error.is_retryable() {
+                    return Err(error.into());
+                }
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
