@@ -10,11 +10,12 @@ use petuum_net::wire::admin_client::AdminClient;
 use petuum_net::wire::session_client::SessionClient;
 use petuum_types::map::ShardMap;
 use petuum_types::{
-    Clock, ClusterId, Error, Generation, Initial, JobId, NonFinite, Staleness, TableId, TableSchema, ValueType,
-    WorkerId,
+    Clock, ClusterId, Error, ErrorKind, Generation, Initial, JobId, NonFinite, Staleness, TableId, TableSchema,
+    ValueType, WorkerId,
 };
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// A connection to a cluster. Cheap to clone.
 #[derive(Clone)]
@@ -150,14 +151,34 @@ impl Client {
     /// `NotFound`, `DeadlineExceeded`.
     pub async fn job(&self, name: &str) -> Result<Job, Error> {
         let request = wire::GetJobRequest { format: petuum_net::FORMAT, name: name.to_owned() };
-        let info = self
-            .cluster
-            .control(|channel, _| {
-                let request = request.clone();
-                async move { SessionClient::new(channel).get_job(request).await }
-            })
-            .await?;
+        let get = |channel, _| {
+            let request = request.clone();
+            async move { SessionClient::new(channel).get_job(request).await }
+        };
+        let info =
+            self.until_ready(&format!("job {name:?}"), async || self.cluster.control(get).await, |j| j.ready).await?;
         Ok(Job { client: self.clone(), info: job_info(info) })
+    }
+
+    /// Asks until every shard knows what is asked for: before that its use would be refused (P18).
+    async fn until_ready<T>(
+        &self,
+        what: &str,
+        mut get: impl AsyncFnMut() -> Result<T, Error>,
+        is_ready: impl Fn(&T) -> bool,
+    ) -> Result<T, Error> {
+        let begin = Instant::now();
+        loop {
+            let found = get().await?;
+            if is_ready(&found) {
+                return Ok(found);
+            }
+            if begin.elapsed() > self.cluster.options.deadline {
+                let message = format!("waited {:.1?} for every shard to know {what}", begin.elapsed());
+                return Err(Error::new(ErrorKind::DeadlineExceeded, message));
+            }
+            tokio::time::sleep(self.cluster.pause()).await;
+        }
     }
 
     /// Every job.
@@ -233,14 +254,13 @@ impl Job {
     /// `NotFound`, `DeadlineExceeded`.
     pub async fn table(&self, name: &str) -> Result<Table, Error> {
         let request = wire::GetTableRequest { format: petuum_net::FORMAT, job: self.info.id.0, name: name.to_owned() };
-        let info = self
-            .client
-            .cluster
-            .control(|channel, _| {
-                let request = request.clone();
-                async move { SessionClient::new(channel).get_table(request).await }
-            })
-            .await?;
+        let cluster = &self.client.cluster;
+        let get = |channel, _| {
+            let request = request.clone();
+            async move { SessionClient::new(channel).get_table(request).await }
+        };
+        let what = format!("table {name:?}");
+        let info = self.client.until_ready(&what, async || cluster.control(get).await, |t| t.ready).await?;
         Ok(Table::new(convert::table_from_wire(&info)?))
     }
 

@@ -14,6 +14,50 @@ use tokio::time::{Instant, timeout};
 use tonic::Status;
 use tonic::transport::Channel;
 
+/// The longest a node is asked to hold a call: one that died silently must not use up the whole deadline.
+const HELD_MAX: Duration = Duration::from_secs(10);
+
+/// Whom to ask next.
+#[derive(Default)]
+struct Search {
+    candidates: Vec<String>,
+    turn: usize,
+    hint: Option<String>,
+    hints_in_a_row: u32,
+    /// Nodes in a row that belong to no cluster.
+    unformed: usize,
+    outcome_unknown: bool,
+}
+
+impl Search {
+    fn next(&mut self) -> String {
+        if let Some(hint) = self.hint.take() {
+            self.hints_in_a_row += 1;
+            return hint;
+        }
+        self.hints_in_a_row = 0;
+        self.turn += 1;
+        self.candidates[(self.turn - 1) % self.candidates.len()].clone()
+    }
+
+    /// Whether asking another node, or later, is in vain. One node that belongs to no cluster may have lost its disk;
+    /// only if all say so is there no cluster.
+    fn is_final(&mut self, error: &Error) -> bool {
+        self.outcome_unknown |= error.outcome_unknown();
+        if error.kind() == ErrorKind::NotInitialized {
+            self.unformed += 1;
+            return self.unformed >= self.candidates.len();
+        }
+        self.unformed = 0;
+        !error.is_retryable()
+    }
+
+    /// A first hint is followed at once; two nodes that name each other are not.
+    const fn should_pause(&self) -> bool {
+        self.hint.is_none() || self.hints_in_a_row > 0
+    }
+}
+
 /// A cluster as seen from outside.
 pub(crate) struct Cluster {
     pub(crate) options: Options,
@@ -28,7 +72,13 @@ struct State {
     random: fastrand::Rng,
     /// Registrations without a final answer yet: a call that is made again must carry the same id, or the first one,
     /// arriving late, would replace the second (P17).
-    registering: BTreeMap<(JobId, WorkerId), RequestId>,
+    registering: BTreeMap<(JobId, WorkerId), Registering>,
+}
+
+/// A registration without a final answer.
+struct Registering {
+    request: RequestId,
+    under_way: bool,
 }
 
 impl Cluster {
@@ -63,15 +113,29 @@ impl Cluster {
     }
 
     /// The id of a worker's registration: the same until the registration has a final answer.
-    pub(crate) fn registration(&self, job: JobId, worker: WorkerId) -> RequestId {
+    ///
+    /// # Errors
+    /// [`ErrorKind::FailedPrecondition`] while another call of this process registers the worker: two sessions of one
+    /// registration would send two contents under one sequence (P4).
+    pub(crate) fn begin_registration(&self, job: JobId, worker: WorkerId) -> Result<RequestId, Error> {
         let mut state = self.lock();
-        let fresh = RequestId(state.random.u128(..));
-        *state.registering.entry((job, worker)).or_insert(fresh)
+        let request = RequestId(state.random.u128(..));
+        let entry = state.registering.entry((job, worker)).or_insert(Registering { request, under_way: false });
+        if std::mem::replace(&mut entry.under_way, true) {
+            let message = format!("{worker} of {job} is being registered by another call of this process");
+            return Err(Error::new(ErrorKind::FailedPrecondition, message));
+        }
+        Ok(entry.request)
     }
 
-    /// The registration has a final answer.
-    pub(crate) fn registered(&self, job: JobId, worker: WorkerId) {
-        self.lock().registering.remove(&(job, worker));
+    /// The call of a registration has returned; `answered` if its answer is final.
+    pub(crate) fn end_registration(&self, job: JobId, worker: WorkerId, answered: bool) {
+        let mut state = self.lock();
+        if answered {
+            state.registering.remove(&(job, worker));
+        } else if let Some(entry) = state.registering.get_mut(&(job, worker)) {
+            entry.under_way = false;
+        }
     }
 
     /// A pause of the retry length, half of it random so that many clients do not come back together.
@@ -83,7 +147,7 @@ impl Cluster {
     /// The map, from any node that answers.
     pub(crate) async fn map(&self) -> Result<KnownMap, Error> {
         let (answer, _) = self
-            .call("any node", self.endpoints.clone(), |channel, _| async move {
+            .call("any node", self.endpoints.clone(), HELD_MAX, |channel, _| async move {
                 let mut client = SessionClient::new(channel).max_decoding_message_size(limits::MESSAGE_BYTES_MAX);
                 client.get_map(wire::GetMapRequest { format: petuum_net::FORMAT }).await
             })
@@ -97,23 +161,45 @@ impl Cluster {
     }
 
     /// Calls the control group's leader, wherever it is by now, until it answers for good or the deadline passes. The
-    /// call must carry a request id if it changes anything. It is given the milliseconds that are left.
+    /// call must carry a request id if it changes anything. It is given the milliseconds it may be held.
     pub(crate) async fn control<T, F>(&self, call: impl Fn(Channel, u32) -> F) -> Result<T, Error>
+    where
+        F: Future<Output = Result<tonic::Response<T>, Status>>,
+    {
+        self.control_within(HELD_MAX, call).await
+    }
+
+    /// The same with at most `attempt` for each node.
+    pub(crate) async fn control_within<T, F>(
+        &self,
+        attempt: Duration,
+        call: impl Fn(Channel, u32) -> F,
+    ) -> Result<T, Error>
     where
         F: Future<Output = Result<tonic::Response<T>, Status>>,
     {
         let known = self.lock().control.clone();
         let others = self.endpoints.iter().filter(|e| Some(*e) != known.as_ref()).cloned();
         let candidates: Vec<String> = known.iter().cloned().chain(others).collect();
-        let (answer, address) = self.call("the control group's leader", candidates, call).await?;
-        self.lock().control = Some(address);
-        Ok(answer)
+        let called = self.call("the control group's leader", candidates, attempt, call).await;
+        let mut state = self.lock();
+        match called {
+            Ok((answer, address)) => {
+                state.control = Some(address);
+                Ok(answer)
+            }
+            Err(error) => {
+                state.control = None;
+                Err(error)
+            }
+        }
     }
 
     async fn call<T, F>(
         &self,
         whom: &str,
         candidates: Vec<String>,
+        attempt: Duration,
         call: impl Fn(Channel, u32) -> F,
     ) -> Result<(T, String), Error>
     where
@@ -121,38 +207,34 @@ impl Cluster {
     {
         let begin = Instant::now();
         let end = begin + self.options.deadline;
-        let mut hint: Option<String> = None;
-        let mut unknown = false;
-        for turn in 0.. {
-            let address = hint.take().unwrap_or_else(|| candidates[turn % candidates.len()].clone());
+        let mut search = Search { candidates, ..Search::default() };
+        loop {
+            let address = search.next();
             let left = end.saturating_duration_since(Instant::now());
-            // Held for at most ten seconds: a node that died silently must not use up the whole deadline.
-            let held = left.min(Duration::from_secs(10));
+            let held = left.min(attempt);
             let held_ms = u32::try_from(held.as_millis()).unwrap_or(u32::MAX).max(1);
-            let error = match timeout(held + Duration::from_secs(1), call(self.channel(&address)?, held_ms)).await {
+            // A node that holds the call answers in time; the margin is for its way back.
+            let margin = (held / 4).clamp(Duration::from_millis(50), Duration::from_secs(1));
+            let error = match timeout(held + margin, call(self.channel(&address)?, held_ms)).await {
                 Ok(Ok(answer)) => return Ok((answer.into_inner(), address)),
                 Ok(Err(refusal)) => {
-                    hint = status::leader_hint(&refusal).map(|h| h.address).filter(|a| *a != address);
+                    search.hint = status::leader_hint(&refusal).map(|h| h.address).filter(|a| *a != address);
                     status::from_status(&refusal)
                 }
                 Err(_) => Error::new(ErrorKind::DeadlineExceeded, format!("{address} did not answer within {held:?}")),
             };
-            unknown |= error.outcome_unknown();
-            // A node that is being started for the first time may be formed any moment; one that is not is told so.
-            if !error.is_retryable() {
+            if search.is_final(&error) {
                 return Err(error);
             }
             if Instant::now() >= end {
-                let waited = begin.elapsed();
-                let message = format!("waited {waited:.1?} for {whom}; last, {address}: {error}");
+                let message = format!("waited {:.1?} for {whom}; last, {address}: {error}", begin.elapsed());
                 let late = Error::new(ErrorKind::DeadlineExceeded, message);
-                return Err(if unknown { late.with_unknown_outcome() } else { late });
+                return Err(if search.outcome_unknown { late.with_unknown_outcome() } else { late });
             }
-            if hint.is_none() {
+            if search.should_pause() {
                 tokio::time::sleep(self.pause()).await;
             }
         }
-        unreachable!("the loop ends by answer or deadline")
     }
 
     /// Address of a node in a map.
@@ -161,5 +243,35 @@ impl Cluster {
             .get(&node)
             .map(String::as_str)
             .ok_or_else(|| Error::new(ErrorKind::Internal, format!("{node} is not in the shard map")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn search(nodes: usize) -> Search {
+        Search { candidates: (0..nodes).map(|n| n.to_string()).collect(), ..Search::default() }
+    }
+
+    #[test]
+    fn one_node_without_a_cluster_is_passed_over_and_all_of_them_are_believed() {
+        let empty = Error::new(ErrorKind::NotInitialized, "no cluster");
+        let mut search = search(3);
+        assert!(!search.is_final(&empty) && !search.is_final(&empty));
+        assert!(!search.is_final(&Error::new(ErrorKind::Unavailable, "starting")));
+        assert!(!search.is_final(&empty) && !search.is_final(&empty) && search.is_final(&empty));
+        assert!(search.is_final(&Error::new(ErrorKind::NotFound, "no such job")));
+    }
+
+    #[test]
+    fn a_hint_is_followed_at_once_but_two_nodes_that_name_each_other_are_not_spun_between() {
+        let mut search = search(2);
+        assert_eq!(search.next(), "0");
+        search.hint = Some("1".into());
+        assert!(!search.should_pause());
+        assert_eq!(search.next(), "1");
+        search.hint = Some("0".into());
+        assert!(search.should_pause());
     }
 }

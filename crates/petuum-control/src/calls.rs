@@ -153,7 +153,11 @@ fn check_job(name: &str, workers: u32, settings: JobSettings) -> Result<(), Refu
     Ok(())
 }
 
-fn check_map(map: &ShardMap) -> Result<(), Refusal> {
+/// Whether a cluster can be formed with this map; `Form` refuses what this refuses.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] and a sentence with expected and got.
+pub fn check_map(map: &ShardMap) -> Result<(), (ErrorKind, String)> {
     if let Err(message) = map.validate() {
         return refuse(ErrorKind::InvalidArgument, message);
     }

@@ -32,6 +32,7 @@ pub mod state;
 pub mod status;
 pub mod worker;
 
+pub use calls::check_map;
 pub use command::{ControlAnswer, ControlCommand, EvictReason, JobSettings};
 pub use driver::{Driver, Errand, ErrandId};
 pub use duty::{Duty, DutyId, duties};

@@ -21,6 +21,8 @@ use tokio::time::Instant;
 #[derive(Default)]
 pub(crate) struct LeaseTable {
     current: Option<(Instant, Leases)>,
+    /// When a majority last confirmed that this node leads.
+    confirmed: Option<Instant>,
 }
 
 impl LeaseTable {
@@ -29,7 +31,17 @@ impl LeaseTable {
     }
 
     fn end(&mut self) {
-        self.current = None;
+        *self = Self::default();
+    }
+
+    /// Whether a majority has confirmed within `age` that this node leads.
+    pub(crate) fn is_confirmed(&self, age: Duration) -> bool {
+        self.confirmed.is_some_and(|at| at.elapsed() < age)
+    }
+
+    /// A majority has confirmed it, when asked at this instant.
+    pub(crate) fn confirm(&mut self, at: Instant) {
+        self.confirmed = Some(at);
     }
 
     /// Counts a heartbeat, if this node leads.
@@ -76,15 +88,23 @@ async fn lead(inner: &Arc<Inner>, running: &Running, control: &ControlReplica) {
     let mut under_way: BTreeSet<ErrandId> = BTreeSet::new();
     let mut errands = FuturesUnordered::new();
     let tick = Duration::from_millis(inner.settings.driver_tick_ms);
-    while group.status().is_leader() {
+    let term = group.status().term;
+    // Another term is another leader's, even if it is this node again: leases and answers start over.
+    while group.status().is_leader() && group.status().term == term {
         changes.borrow_and_update();
         let mut proposals = form(running, control);
         proposals.extend(control.cell.with(|state| driver.proposals(state)));
         proposals.extend(control.cell.with(|state| lock(&inner.leases).expired(state)));
         for command in &proposals {
             log_expiry(command);
-            if let Err(error) = propose(control, command).await {
-                tracing::debug!(%error, "a step of the driver was not logged; it will be tried again");
+            match propose(control, command).await {
+                // What is refused now will be refused again: not in a spin, each attempt is an entry of the log.
+                Ok(ControlAnswer::Refused { message, .. }) => {
+                    tracing::error!(%message, "the control group refused a step of its driver");
+                    tokio::time::sleep(tick).await;
+                }
+                Ok(_) => {}
+                Err(error) => tracing::debug!(%error, "a step of the driver was not logged; it will be tried again"),
             }
         }
         for errand in control.cell.with(|state| driver.step(state)) {

@@ -7,6 +7,7 @@ use crate::peers::Peers;
 use crate::services;
 use crate::settings::NodeSettings;
 use crate::watermark::Watermark;
+use futures::FutureExt;
 use petuum_consensus::Consensus;
 use petuum_net::transport::{Connector, Listener, incoming};
 use petuum_storage::{Boot, Store, Syncer};
@@ -61,7 +62,9 @@ pub(crate) struct Inner {
     pub(crate) peers: Peers,
     pub(crate) boot: Boot,
     pub(crate) watermark: Watermark,
+    pub(crate) forming: tokio::sync::Mutex<()>,
     pub(crate) adopting: tokio::sync::Mutex<()>,
+    pub(crate) hearing: tokio::sync::Mutex<()>,
     address: String,
     identity: watch::Sender<Option<Identity>>,
     running: OnceLock<Running>,
@@ -112,7 +115,7 @@ impl Inner {
         self.health.get()
     }
 
-    fn end(&self, why: Stopped) {
+    pub(crate) fn end(&self, why: Stopped) {
         self.ended.send_if_modified(|ended| {
             let first = ended.is_none();
             if first {
@@ -151,7 +154,9 @@ impl Node {
             connector: parts.connector,
             boot,
             watermark,
+            forming: tokio::sync::Mutex::new(()),
             adopting: tokio::sync::Mutex::new(()),
+            hearing: tokio::sync::Mutex::new(()),
             address,
             identity: watch::Sender::new(identity),
             running: OnceLock::new(),
@@ -162,11 +167,11 @@ impl Node {
             health: OnceLock::new(),
         });
         let mut tasks = JoinSet::new();
-        tasks.spawn(watching);
+        watched(&mut tasks, &inner, watching);
         start_syncer(&inner, parts.sync, &mut tasks);
         let serving = watch::Sender::new(true);
-        tasks.spawn(serve(inner.clone(), parts.listener, serving.subscribe()));
-        tasks.spawn(take_part(inner.clone(), random.u64(..)));
+        watched(&mut tasks, &inner, serve(inner.clone(), parts.listener, serving.subscribe()));
+        watched(&mut tasks, &inner, take_part(inner.clone(), random.u64(..)));
         Ok(Self { inner, tasks, serving })
     }
 
@@ -199,6 +204,7 @@ impl Node {
     pub async fn stop(mut self) -> Stopped {
         if let Some(running) = self.inner.running.get() {
             running.hand_over(Duration::from_millis(self.inner.settings.hand_over_ms)).await;
+            running.shards.values().for_each(|replica| replica.cell.stop());
             running.consensus.shutdown().await;
         }
         self.inner.end(Stopped::Asked);
@@ -209,18 +215,29 @@ impl Node {
     }
 }
 
+/// Starts a task whose panic ends the node: a broken invariant is no reason to go on with a part missing.
+fn watched(tasks: &mut JoinSet<()>, inner: &Arc<Inner>, task: impl Future<Output = ()> + Send + 'static) {
+    let inner = inner.clone();
+    tasks.spawn(async move {
+        if std::panic::AssertUnwindSafe(task).catch_unwind().await.is_err() {
+            let message = "a task of the node panicked; its reason is in the log above";
+            inner.end(Stopped::Failed(Error::new(ErrorKind::Internal, message)));
+        }
+    });
+}
+
 fn start_syncer(inner: &Arc<Inner>, mode: SyncMode, tasks: &mut JoinSet<()>) {
     // P22: after the first real write or sync error nothing is acknowledged any more and the node ends; peers carry on.
-    let watched = Arc::downgrade(inner);
+    let weak = Arc::downgrade(inner);
     inner.store.on_poison(Box::new(move |error| {
-        if let Some(inner) = watched.upgrade() {
+        if let Some(inner) = weak.upgrade() {
             inner.end(Stopped::Failed(Error::new(ErrorKind::Storage, error.to_string())));
         }
     }));
     match mode {
         // The thread ends when the store is closed; nobody needs to wait for it.
         SyncMode::Thread => drop(inner.store.spawn_sync_thread()),
-        SyncMode::Task(latency) => drop(tasks.spawn(sync_task(inner.store.syncer(), latency))),
+        SyncMode::Task(latency) => watched(tasks, inner, sync_task(inner.store.syncer(), latency)),
     }
 }
 
@@ -268,7 +285,7 @@ async fn take_part(inner: Arc<Inner>, seed: u64) {
 }
 
 async fn start_groups(inner: &Arc<Inner>, identity: Identity, seed: u64) -> Result<(), Error> {
-    introduce(&identity, &inner.store, inner.boot, &inner.peers, inner.settings.peer_call()).await?;
+    introduce(inner, &identity).await?;
     let parts = petuum_consensus::Parts {
         cluster: identity.cluster,
         node: identity.node,

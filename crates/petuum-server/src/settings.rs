@@ -20,7 +20,8 @@ pub struct NodeSettings {
     pub stream_messages_max: usize,
     /// Bytes of worker messages one shard may hold unanswered before it answers "busy", 4 MiB or more.
     pub shard_queue_bytes: usize,
-    /// Staged bytes kept per (worker, shard); 1 MiB or more. All nodes of a cluster must agree: it is judged in apply.
+    /// Staged bytes kept per (worker, shard); 64 MiB, which clients count on, or more. All nodes of a cluster must agree:
+    /// it is judged in apply.
     pub staged_bytes_max: usize,
     /// Pause between two looks of the driver at what is to be done when nothing changes, in milliseconds; 10 to 10,000.
     pub driver_tick_ms: u64,
@@ -79,7 +80,7 @@ impl NodeSettings {
         bounds("gather-in-flight", bytes(self.gather_in_flight), 1, 64)?;
         bounds("stream-messages-max", bytes(self.stream_messages_max), 16, 65_536)?;
         bounds("shard-queue-bytes", bytes(self.shard_queue_bytes), 4 * 1024 * 1024, u64::MAX)?;
-        bounds("staged-bytes-max", bytes(self.staged_bytes_max), 1024 * 1024, u64::MAX)?;
+        bounds("staged-bytes-max", bytes(self.staged_bytes_max), bytes(limits::STAGED_BYTES_MAX), u64::MAX)?;
         bounds("driver-tick-ms", self.driver_tick_ms, 10, 10_000)?;
         bounds("peer-call-ms", self.peer_call_ms, 100, 60_000)?;
         bounds("hand-over-ms", self.hand_over_ms, 0, 60_000)?;

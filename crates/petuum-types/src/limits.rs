@@ -20,6 +20,8 @@ pub const ENTRY_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub const READ_CHUNK_BYTES: usize = 1024 * 1024;
 /// Rows of one read request.
 pub const READ_ROWS_MAX: usize = 65_536;
+/// Bytes of values of one read request's answer; one row always fits.
+pub const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Staged bytes kept per (worker, shard).
 pub const STAGED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// *Default* clocks that wait unacknowledged per worker, less one; see P6.

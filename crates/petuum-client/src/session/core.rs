@@ -55,6 +55,8 @@ pub(crate) struct Route {
     pub(crate) node: NodeId,
     /// Nothing is sent before.
     pub(crate) not_before: Option<Instant>,
+    /// When it was chosen.
+    since: Instant,
 }
 
 impl Core {
@@ -76,7 +78,11 @@ impl Core {
             ..Settings::new(staleness)
         };
         let cache = CacheSettings { cache_bytes: options.cache_bytes, ..CacheSettings::default() };
-        let routes = map.shards.iter().map(|(s, p)| (*s, Route { node: p.replicas[0], not_before: None })).collect();
+        let routes = map
+            .shards
+            .iter()
+            .map(|(s, p)| (*s, Route { node: p.replicas[0], not_before: None, since: Instant::now() }))
+            .collect();
         let nodes: BTreeSet<NodeId> = map.shards.values().flat_map(|p| p.replicas.iter().copied()).collect();
         let state = State {
             workspace: Workspace::new(options.threads as usize, registration.start, staleness, &cache),
@@ -166,10 +172,18 @@ impl Core {
     /// Ends a thread's clock and queues it if it was the last thread's.
     pub(crate) fn tick(&self, thread: usize) -> Result<(), Error> {
         let mut state = self.lock();
+        state.check()?;
+        if !state.committer.room() {
+            return Err(Error::new(ErrorKind::ResourceExhausted, "another thread has taken the room"));
+        }
         if let Some((clock, updates)) = state.workspace.tick(thread) {
             let parts = cut(&updates, &self.map, self.options.part_bytes);
             if let Err(error) = state.committer.commit(clock, parts) {
+                // It can never fit. Every thread is back in this clock without updates, and hears of it.
                 state.workspace.give_up(clock);
+                state.aborts = (state.aborts.0 + 1, Some(error.clone()));
+                drop(state);
+                self.changed();
                 return Err(error);
             }
             state.queued_at.insert(clock, Instant::now());
@@ -186,7 +200,13 @@ impl Core {
             Err(error) => return self.end(error),
         };
         let mut state = self.lock();
-        if !matches!(reply.outcome, Outcome::Retry(_)) {
+        if matches!(reply.outcome, Outcome::Retry(_)) {
+            // A node that is no longer asked has nothing to say about where to go: obeying it would send the lane in
+            // circles. All it was sent is being sent again.
+            if state.routes.get(&reply.shard).is_none_or(|route| route.node != node) {
+                return;
+            }
+        } else {
             state.min_clocks.note_min_clock(reply.shard, min_clock);
             if state.answered_by.insert(reply.shard, node).is_some_and(|before| before != node) {
                 state.failovers += 1;
@@ -232,7 +252,9 @@ impl Core {
         let later = Some(Instant::now() + self.cluster.pause());
         match reason {
             Retry::NotLeader { leader: Some(leader) } if self.wakes.contains_key(leader) => {
-                state.reroute(shard, *leader, None);
+                // Followed at once, unless the lane has just been sent here: two nodes may name each other.
+                let fresh = state.routes[&shard].since.elapsed() < self.cluster.options.retry_pause;
+                state.reroute(shard, *leader, later.filter(|_| fresh));
             }
             Retry::NotLeader { .. } => {
                 let next = self.next_replica(state, shard);
@@ -295,7 +317,7 @@ impl State {
         if route.node != node {
             tracing::debug!(%shard, from = %route.node, to = %node, "messages go to another node");
         }
-        *route = Route { node, not_before };
+        *route = Route { node, not_before, since: Instant::now() };
     }
 
     /// For people: which shards hold the session up.

@@ -20,12 +20,16 @@ const FRAMES_AHEAD: usize = 4;
 
 /// Carries for as long as the session lives; aborted with it.
 pub(super) async fn run(core: Arc<Core>, node: NodeId) {
+    let mut stalls = 0u32;
     loop {
         let Some(frame) = collect(&core, node) else {
             idle(&core, node).await;
             continue;
         };
-        let Err(error) = carry(&core, node, frame).await;
+        // A slow node is not hurried: each stall in a row is waited for twice as long, up to eight times.
+        let patience = core.cluster.options.stall_after * (1 << stalls.min(3));
+        let Err(error) = carry(&core, node, frame, patience).await;
+        stalls = if error.kind() == ErrorKind::DeadlineExceeded { stalls + 1 } else { 0 };
         tracing::debug!(%node, %error, "a commit stream ended");
         core.on_lost(node);
     }
@@ -73,7 +77,7 @@ fn collect(core: &Core, node: NodeId) -> Option<wire::CommitFrame> {
 }
 
 /// Opens a stream and carries on it until it breaks or stalls.
-async fn carry(core: &Core, node: NodeId, first: wire::CommitFrame) -> Result<Infallible, Error> {
+async fn carry(core: &Core, node: NodeId, first: wire::CommitFrame, patience: Duration) -> Result<Infallible, Error> {
     let options = core.cluster.options.clone();
     let channel = core.cluster.channel(Cluster::address(&core.map, node)?)?;
     let mut due = first.messages.len();
@@ -103,7 +107,7 @@ async fn carry(core: &Core, node: NodeId, first: wire::CommitFrame) -> Result<In
                 return Err(late("closed the commit stream"));
             }
         }
-        let pause = next_due(core, node).unwrap_or(Duration::from_secs(5)).min(options.stall_after);
+        let pause = next_due(core, node).unwrap_or(Duration::from_secs(5)).min(patience);
         tokio::select! {
             biased;
             reply = replies.message() => match reply {
@@ -124,8 +128,9 @@ async fn carry(core: &Core, node: NodeId, first: wire::CommitFrame) -> Result<In
             () = core.woken(node) => {}
             () = tokio::time::sleep(pause) => {}
         }
-        if due > 0 && heard.elapsed() > options.stall_after {
-            return Err(late("has not answered on the commit stream"));
+        if due > 0 && heard.elapsed() > patience {
+            let message = format!("{node} has not answered on the commit stream for {patience:?}");
+            return Err(Error::new(ErrorKind::DeadlineExceeded, message));
         }
     }
 }

@@ -19,9 +19,9 @@ pub(super) async fn run(core: Arc<Core>) {
     let period = (registration.lease / 5).clamp(Duration::from_millis(20), Duration::from_secs(10));
     loop {
         tokio::time::sleep(period).await;
-        let beat =
-            core.cluster.control(|channel, _| async move { SessionClient::new(channel).heartbeat(request).await });
-        match beat.await {
+        // A silent node is left soon enough for the others to be asked within the lease.
+        let call = |channel, _| async move { SessionClient::new(channel).heartbeat(request).await };
+        match core.cluster.control_within(period.max(Duration::from_millis(100)), call).await {
             Ok(_) => {}
             Err(error)
                 if matches!(error.kind(), ErrorKind::Replaced | ErrorKind::Evicted | ErrorKind::Incompatible) =>

@@ -109,7 +109,7 @@ async fn register(job: &Job, worker: WorkerId, rejoin: bool) -> Result<Registrat
     let cluster = job.client().cluster();
     let request = wire::RegisterRequest {
         format: petuum_net::FORMAT,
-        request_id: convert::request_id_bytes(cluster.registration(job.info().id, worker)),
+        request_id: convert::request_id_bytes(cluster.begin_registration(job.info().id, worker)?),
         job: job.info().id.0,
         worker: worker.0,
         rejoin,
@@ -121,9 +121,7 @@ async fn register(job: &Job, worker: WorkerId, rejoin: bool) -> Result<Registrat
             async move { SessionClient::new(channel).register(request).await }
         })
         .await;
-    if !answer.as_ref().is_err_and(Error::is_retryable) {
-        cluster.registered(job.info().id, worker);
-    }
+    cluster.end_registration(job.info().id, worker, !answer.as_ref().is_err_and(Error::is_retryable));
     let answer = answer.map_err(|e| e.context(format_args!("registering {worker} of job {:?}", job.info().name)))?;
     Ok(Registration {
         worker,

@@ -29,7 +29,7 @@ pub(super) async fn read(core: &Core, shard: ShardId, read: &Read, value_type: V
         let left = options.deadline.saturating_sub(begin.elapsed());
         match round(core, shard, read, value_type, left.min(HELD_MAX)).await {
             Ok(answer) => return Ok(answer),
-            Err(error) if !error.is_retryable() => return Err(error),
+            Err(error) if is_final(&error) => return Err(error),
             Err(error) if begin.elapsed() >= options.deadline => {
                 let waited = begin.elapsed();
                 let message = format!("waited {waited:.1?} for {shard} to answer a read; last: {error}");
@@ -38,6 +38,12 @@ pub(super) async fn read(core: &Core, shard: ShardId, read: &Read, value_type: V
             Err(_) => tokio::time::sleep(core.cluster.pause()).await,
         }
     }
+}
+
+/// Whether no replica can answer otherwise. A replica that lost its disk or fails in itself speaks for itself only.
+const fn is_final(error: &Error) -> bool {
+    let own = matches!(error.kind(), ErrorKind::NotInitialized | ErrorKind::Storage | ErrorKind::Internal);
+    !error.is_retryable() && !own
 }
 
 /// Asks every replica once, the next as soon as one fails or the hedge is due; the first answer counts.
@@ -59,7 +65,7 @@ async fn round(
         let answer = if next.len() > 0 { hedge.await.ok().flatten() } else { asked.next().await };
         match answer {
             Some(Ok(answer)) => return Ok(answer),
-            Some(Err(error)) if !error.is_retryable() => return Err(error),
+            Some(Err(error)) if is_final(&error) => return Err(error),
             Some(Err(error)) => last = error,
             None => {}
         }

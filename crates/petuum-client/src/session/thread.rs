@@ -9,7 +9,7 @@ use petuum_net::wire;
 use petuum_net::wire::session_client::SessionClient;
 use petuum_session::{ValuesRef, may_start};
 use petuum_types::read::Read;
-use petuum_types::{Clock, Error, ErrorKind, RowId, ShardId, Values, WorkerId, limits};
+use petuum_types::{Clock, Error, ErrorKind, RowId, ShardId, TableSchema, Values, WorkerId, limits};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -73,11 +73,18 @@ impl WorkerThread {
         }
     }
 
-    /// Waits until every shard's min clock is known to have reached `clock`.
-    async fn min_clocks(&self, clock: Clock) -> Result<(), Error> {
-        let core = self.core();
+    /// Waits until every shard's min clock is known to have reached `clock`; the end of the session and a clock given up
+    /// end the wait.
+    async fn min_clocks(&mut self, clock: Clock) -> Result<(), Error> {
+        let running = self.running.clone();
+        let core = &running.core;
         let below: Vec<ShardId> = core.lock().min_clocks.below(clock).map(|(shard, _)| shard).collect();
-        try_join_all(below.into_iter().map(|shard| reader::min_clock(core, shard, clock))).await.map(drop)
+        let reached = try_join_all(below.into_iter().map(|shard| reader::min_clock(core, shard, clock)));
+        tokio::select! {
+            biased;
+            reached = reached => reached.map(drop),
+            given_up = self.until(|_| None::<()>, |_| "the other workers' clocks".to_owned()) => given_up,
+        }
     }
 
     /// Reads rows of one shard that the cache could not show, and shows them.
@@ -139,7 +146,7 @@ impl WorkerThread {
             rows.dedup();
         }
         let requests = missing.into_iter().flat_map(|(shard, rows)| {
-            let requests: Vec<_> = rows.chunks(limits::READ_ROWS_MAX).map(<[RowId]>::to_vec).collect();
+            let requests: Vec<_> = rows.chunks(rows_per_request(schema)).map(<[RowId]>::to_vec).collect();
             requests.into_iter().map(move |rows| (shard, rows))
         });
         for fetched in try_join_all(requests.map(|(shard, rows)| self.fetch(table, shard, rows))).await? {
@@ -147,6 +154,11 @@ impl WorkerThread {
         }
         Ok(rows.iter().map(|row| found[row].clone()).collect())
     }
+}
+
+/// How many rows of a table one request may ask for. Only what one request asks for is of one applied index (P12).
+fn rows_per_request(schema: &TableSchema) -> usize {
+    (limits::READ_BYTES_MAX / (schema.row_bytes() + 64)).clamp(1, limits::READ_ROWS_MAX)
 }
 
 impl Worker for WorkerThread {
@@ -214,7 +226,11 @@ impl Worker for WorkerThread {
                 Err(error) if error.kind() == ErrorKind::ResourceExhausted => {
                     self.until(room, State::waiting_for).await?;
                 }
-                Err(error) => return Err(error),
+                Err(error) => {
+                    let aborts = self.core().lock().aborts.0;
+                    self.aborts_seen = aborts;
+                    return Err(error);
+                }
             }
         }
     }

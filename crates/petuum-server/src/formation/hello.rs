@@ -3,11 +3,13 @@
 use super::Identity;
 use super::boot::{Remembered, judge};
 use crate::groups::groups_of;
+use crate::node::{Inner, Stopped};
 use crate::peers::Peers;
 use petuum_net::wire;
 use petuum_storage::{Boot, Store};
 use petuum_types::{Error, ErrorKind, GroupId, NodeId, codec};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -15,52 +17,71 @@ fn storage(error: &dyn std::fmt::Display) -> Error {
     Error::new(ErrorKind::Storage, format!("boot numbers: {error}"))
 }
 
-/// Shows this boot to the peers until a majority of every group this node is in has taken it (this node counts).
+/// Shows this boot to the peers until a majority of every group this node is in has taken it (this node counts), and to
+/// the others in the background for as long as the node lives: the more remember it, the less a copy can hide.
 ///
 /// # Errors
 /// [`ErrorKind::FailedPrecondition`] if a peer remembers more: the node must not start. It waits for as long as too few
 /// peers answer.
-pub(crate) async fn introduce(
-    identity: &Identity,
-    store: &Store,
-    boot: Boot,
-    peers: &Peers,
-    call: Duration,
-) -> Result<(), Error> {
+pub(crate) async fn introduce(inner: &Arc<Inner>, identity: &Identity) -> Result<(), Error> {
     let groups = groups_of(&identity.map, identity.node);
-    let hello = hello(identity, store, boot, groups.keys().copied())?;
+    let hello = hello(identity, &inner.store, inner.boot, groups.keys().copied())?;
     let mut taken = BTreeSet::from([identity.node]);
-    let others: BTreeMap<NodeId, String> =
+    let mut others: BTreeMap<NodeId, String> =
         identity.map.nodes.iter().filter(|(n, _)| **n != identity.node).map(|(n, a)| (*n, a.clone())).collect();
-    let majority = |taken: &BTreeSet<NodeId>| {
-        groups.values().all(|members| members.keys().filter(|n| taken.contains(n)).count() * 2 > members.len())
-    };
     let mut round = 0u32;
-    while !majority(&taken) {
-        for (node, address) in
-            others.iter().filter(|(n, _)| !taken.contains(n)).map(|(n, a)| (*n, a)).collect::<Vec<_>>()
-        {
-            match show(peers, address, hello.clone(), call).await {
-                Ok(refusal) if refusal.is_empty() => {
-                    taken.insert(node);
-                }
-                Ok(refusal) => return Err(Error::new(ErrorKind::FailedPrecondition, refusal)),
-                Err(error) => tracing::debug!(%node, %error, "a peer has not taken this node's hello yet"),
-            }
+    loop {
+        show_all(inner, &hello, &mut others, &mut taken).await?;
+        let majority = |members: &BTreeMap<NodeId, String>| {
+            members.keys().filter(|n| taken.contains(n)).count() * 2 > members.len()
+        };
+        if groups.values().all(majority) {
+            break;
         }
-        if !majority(&taken) {
-            if round.is_multiple_of(50) {
-                tracing::info!(
-                    answered = taken.len() - 1,
-                    peers = others.len(),
-                    "waiting for peers to take this node's boot number"
-                );
+        if round.is_multiple_of(50) {
+            tracing::info!(answered = taken.len() - 1, missing = others.len(), "waiting for peers to take this boot");
+        }
+        round = round.wrapping_add(1);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    tokio::spawn(keep_showing(Arc::downgrade(inner), hello, others, taken));
+    Ok(())
+}
+
+/// Shows the boot once to each peer that has not taken it.
+async fn show_all(
+    inner: &Inner,
+    hello: &wire::HelloRequest,
+    others: &mut BTreeMap<NodeId, String>,
+    taken: &mut BTreeSet<NodeId>,
+) -> Result<(), Error> {
+    for (node, address) in others.clone() {
+        match show(&inner.peers, &address, hello.clone(), inner.settings.peer_call()).await {
+            Ok(refusal) if refusal.is_empty() => {
+                others.remove(&node);
+                taken.insert(node);
             }
-            round = round.wrapping_add(1);
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            Ok(refusal) => return Err(Error::new(ErrorKind::FailedPrecondition, refusal)),
+            Err(error) => tracing::debug!(%node, %error, "a peer has not taken this node's hello yet"),
         }
     }
     Ok(())
+}
+
+async fn keep_showing(
+    inner: Weak<Inner>,
+    hello: wire::HelloRequest,
+    mut others: BTreeMap<NodeId, String>,
+    mut taken: BTreeSet<NodeId>,
+) {
+    while !others.is_empty() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let Some(inner) = inner.upgrade() else { return };
+        if let Err(error) = show_all(&inner, &hello, &mut others, &mut taken).await {
+            inner.end(Stopped::Failed(error));
+            return;
+        }
+    }
 }
 
 async fn show(peers: &Peers, address: &str, hello: wire::HelloRequest, call: Duration) -> Result<String, Error> {

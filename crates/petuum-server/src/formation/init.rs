@@ -18,6 +18,7 @@ fn refused(message: impl Into<String>) -> Error {
 /// another cluster or this one has another shape, [`ErrorKind::Unavailable`] if a node does not answer.
 pub(crate) async fn init(inner: &Inner, request: &wire::InitRequest) -> Result<(ClusterId, bool), Error> {
     let map = wanted(request)?;
+    let _one_at_a_time = inner.forming.lock().await;
     if let Some(identity) = inner.identity() {
         same_shape(&identity.map, &map)?;
         adopt_all(inner, &identity).await?;
@@ -30,6 +31,12 @@ pub(crate) async fn init(inner: &Inner, request: &wire::InitRequest) -> Result<(
         return Ok((convert::cluster_id(&answer.cluster)?, answer.existed));
     }
     let own = inner.address();
+    if let Some(first) = map.nodes.values().next().filter(|first| *first != own) {
+        // Calls to two nodes at once must not draw two ids: the first address listed draws it.
+        let mut client = inner.peers.admin(first)?;
+        let answer = client.init(request.clone()).await.map_err(|s| status::from_status(&s))?.into_inner();
+        return Ok((convert::cluster_id(&answer.cluster)?, answer.existed));
+    }
     let node = map.nodes.iter().find(|(_, address)| **address == own).map(|(node, _)| *node).ok_or_else(|| {
         let listed: Vec<&str> = map.nodes.values().map(String::as_str).collect();
         refused(format!(
@@ -53,13 +60,16 @@ fn wanted(request: &wire::InitRequest) -> Result<ShardMap, Error> {
     }
     let replication = request.replication as usize;
     let count = nodes.len();
-    ShardMap::spread(nodes, request.shards, replication).ok_or_else(|| {
+    let map = ShardMap::spread(nodes, request.shards, replication).ok_or_else(|| {
         invalid(format!(
             "{count} nodes, {} shards, replication {replication}; expected at least 1 node, 1 to 4096 shards, and \
              replication from 1 to the number of nodes",
             request.shards
         ))
-    })
+    })?;
+    // What the control group would refuse is refused before any node is adopted.
+    petuum_control::check_map(&map).map_err(|(kind, message)| Error::new(kind, message))?;
+    Ok(map)
 }
 
 fn same_shape(ours: &ShardMap, wanted: &ShardMap) -> Result<(), Error> {

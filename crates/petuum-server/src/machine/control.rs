@@ -21,7 +21,13 @@ impl ControlCell {
     }
 
     fn lock(&self) -> MutexGuard<'_, Control> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(|poisoned| {
+            // Half changed by a panic inside apply: nobody may see it. The group is rebuilt from its log.
+            let mut state = poisoned.into_inner();
+            *state = Control::new();
+            self.state.clear_poison();
+            state
+        })
     }
 
     /// Looks at the state. The closure must be quick: apply waits for it.

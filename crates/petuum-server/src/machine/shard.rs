@@ -2,13 +2,16 @@
 
 use bytes::Bytes;
 use petuum_consensus::{Machine, MachineError, SnapshotView};
-use petuum_shard::{Applied, ParkedReads, ReadOutcome, Restore, Settings, Shard, View};
+use petuum_shard::{Applied, ParkLimit, ParkedReads, ReadOutcome, Restore, Settings, Shard, View};
 use petuum_types::entry::Entry;
 use petuum_types::read::{Read, ReadAnswer, ReadRefusal};
-use petuum_types::{Clock, Error, ErrorKind, JobId, LogIndex, ShardId, codec};
+use petuum_types::{Clock, Error, ErrorKind, JobId, LogIndex, ShardId, codec, limits};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// Bytes of values of one answer; one row always fits.
+const READ_BYTES_MAX: u64 = limits::READ_BYTES_MAX as u64;
 
 /// Why a read got no answer.
 #[derive(Debug)]
@@ -42,8 +45,18 @@ impl ShardCell {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic inside apply breaks the replica; the group is rebuilt from its log, with a fresh shard in this cell.
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(|poisoned| {
+            // A panic inside apply left the state half changed: nobody may see it. The group is rebuilt from its log.
+            let mut state = poisoned.into_inner();
+            state.shard = Shard::new(self.id, self.settings);
+            self.state.clear_poison();
+            state
+        })
+    }
+
+    /// P11: the replica stops; who waits is told to ask another.
+    pub fn stop(&self) {
+        drop(self.lock().parked.drain(()));
     }
 
     /// Looks at the state. The closure must be quick: apply waits for it.
@@ -70,13 +83,19 @@ impl ShardCell {
     pub async fn read(&self, read: Read, wait: Duration) -> Result<ReadAnswer, ReadFailure> {
         let waiting = {
             let mut state = self.lock();
+            let bytes = state.shard.read_bytes(&read);
+            if read.rows.len() > 1 && bytes > READ_BYTES_MAX {
+                let message =
+                    format!("{}: a read of {bytes} bytes; ask for fewer rows, {READ_BYTES_MAX} bytes at most", self.id);
+                return Err(ReadFailure::Error(Error::new(ErrorKind::InvalidArgument, message)));
+            }
             match state.shard.read(&read) {
                 ReadOutcome::Answer(answer) => return Ok(answer),
                 ReadOutcome::Refused(refusal) => return Err(ReadFailure::Refused(refusal)),
                 ReadOutcome::Wait => {}
             }
             let (waiter, waiting) = oneshot::channel();
-            state.parked.park(read.clone(), waiter).map_err(|limit| {
+            state.park(read.clone(), waiter).map_err(|limit| {
                 ReadFailure::Error(Error::new(ErrorKind::ResourceExhausted, format!("{}: {limit}", self.id)))
             })?;
             waiting
@@ -123,6 +142,13 @@ impl ShardCell {
 }
 
 impl State {
+    /// Parks a read. Readers that have gone away make room first.
+    fn park(&mut self, read: Read, waiter: Waiter) -> Result<(), ParkLimit> {
+        let Err(full) = self.parked.park(read.clone(), waiter) else { return Ok(()) };
+        self.parked.remove(Waiter::is_closed);
+        self.parked.park(read, full.token).map_err(|full| full.limit)
+    }
+
     /// P11: every change of applied state looks at the parked reads again.
     fn wake(&mut self) {
         for (waiter, outcome) in self.parked.wake(&self.shard) {

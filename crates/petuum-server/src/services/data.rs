@@ -71,11 +71,19 @@ impl Service {
             return Err(Box::new(to_status(&Error::new(ErrorKind::NotFound, message))));
         };
         let wait = READ_WAIT_MAX.min(Duration::from_millis(u64::from(wait_ms)));
-        replica.cell.read(read, wait).await.map_err(|failure| {
+        let mut answer = replica.cell.read(read.clone(), wait).await;
+        // That a thing does not exist is believed only of a leader that has proven to be one and has applied everything:
+        // a new leader may not have applied its creation yet, an old one may not know that it was deposed.
+        let mut is_current = false;
+        if is_unknown(&answer) && replica.group.status().is_leader() {
+            is_current = replica.group.read_index().await.is_ok();
+            answer = replica.cell.read(read, wait).await;
+        }
+        answer.map_err(|failure| {
             let status = replica.group.status();
             let error = match failure {
                 ReadFailure::Error(error) => error,
-                ReadFailure::Refused(refusal) => refused(refusal, status.is_leader()),
+                ReadFailure::Refused(refusal) => refused(refusal, is_current),
             };
             let hint = status.leader.and_then(|node| {
                 let address = running.identity.map.nodes.get(&node)?.clone();
@@ -86,10 +94,16 @@ impl Service {
     }
 }
 
-/// What a refusal means to the reader: a follower that has not heard of a thing may only be behind.
-fn refused(refusal: ReadRefusal, leads: bool) -> Error {
+fn is_unknown(answer: &Result<petuum_types::read::ReadAnswer, ReadFailure>) -> bool {
+    let unknown =
+        |refusal: &ReadRefusal| matches!(refusal, ReadRefusal::UnknownJob { .. } | ReadRefusal::UnknownTable { .. });
+    matches!(answer, Err(ReadFailure::Refused(refusal)) if unknown(refusal))
+}
+
+/// What a refusal means to the reader: a replica that has not heard of a thing may only be behind.
+fn refused(refusal: ReadRefusal, is_current: bool) -> Error {
     let kind = match &refusal {
-        ReadRefusal::UnknownJob { .. } | ReadRefusal::UnknownTable { .. } if !leads => ErrorKind::Unavailable,
+        ReadRefusal::UnknownJob { .. } | ReadRefusal::UnknownTable { .. } if !is_current => ErrorKind::Unavailable,
         ReadRefusal::UnknownJob { .. } | ReadRefusal::UnknownTable { .. } | ReadRefusal::ForeignTable { .. } => {
             ErrorKind::NotFound
         }

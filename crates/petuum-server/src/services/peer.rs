@@ -41,6 +41,7 @@ impl Peer for Service {
         let Some(identity) = self.0.identity() else {
             return Err(to_status(&Error::new(ErrorKind::NotInitialized, "this node belongs to no cluster yet")));
         };
+        let _one_at_a_time = self.0.hearing.lock().await;
         let refusal = answer_hello(&identity, &self.0.store, &request).await.map_err(|e| to_status(&e))?;
         Ok(Response::new(wire::HelloResponse { refusal }))
     }

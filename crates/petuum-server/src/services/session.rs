@@ -94,6 +94,7 @@ impl Session for Service {
         let control = leading(&self.0).map_err(|s| *s)?;
         let (job, worker, incarnation) =
             (JobId(request.job), WorkerId(request.worker), Incarnation(request.incarnation));
+        confirm_leadership(&self.0, control).await.map_err(|e| to_status(&e))?;
         let (standing, lease) = control.cell.with(|s| (s.standing(job, worker, incarnation), lease_ms(s, job)));
         let error = match standing {
             Standing::Live => {
@@ -148,6 +149,19 @@ pub(super) async fn remove(
         |_| format!("every shard to settle the removal of {worker}"),
     );
     settled.await.map_err(|e| Box::new(to_status(&e)))
+}
+
+/// A leader that was deposed without noticing would keep workers from the one that counts their leases (P16): it answers
+/// only if a majority has confirmed it within the least election timeout.
+async fn confirm_leadership(inner: &Inner, control: &crate::groups::ControlReplica) -> Result<(), Error> {
+    let lock = || inner.leases.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if lock().is_confirmed(std::time::Duration::from_millis(inner.settings.election_min_ms)) {
+        return Ok(());
+    }
+    let asked = tokio::time::Instant::now();
+    control.group.read_index().await.map_err(|e| Error::new(ErrorKind::Unavailable, e.to_string()))?;
+    lock().confirm(asked);
+    Ok(())
 }
 
 fn replaced(worker: WorkerId, by: Incarnation) -> Error {
