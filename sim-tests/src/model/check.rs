@@ -46,6 +46,7 @@ impl ClusterModel {
             network: Network::default(),
             left: Left::of(&m.bounds),
             acknowledged: [0; WORKERS],
+            skips_from: [None; WORKERS],
             flaw: None,
         };
         self.drive_calmly(&mut world);

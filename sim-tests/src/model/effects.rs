@@ -266,10 +266,13 @@ fn poll(m: &Machines, world: &mut World, at: usize, id: ProcessId) {
 }
 
 fn judge(m: &Machines, world: &mut World, last: &World) {
-    let same = (world.shards, world.control, world.acknowledged) == (last.shards, last.control, last.acknowledged);
+    let removed_at = m.control_facts(world.control).removed_at;
+    for (first, at) in world.skips_from.iter_mut().zip(removed_at) {
+        *first = first.or(at);
+    }
+    let known = |world: &World| Known { acknowledged: world.acknowledged, skips_from: world.skips_from };
+    let same = world.shards == last.shards && known(world) == known(last);
     if world.flaw.is_none() && !same {
-        let removed_at = m.control_facts(world.control).removed_at;
-        let known = Known { acknowledged: world.acknowledged, removed_at };
-        world.note(m.judge_state(world.shards, known));
+        world.note(m.judge_state(world.shards, known(world)));
     }
 }

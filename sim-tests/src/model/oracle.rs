@@ -68,8 +68,8 @@ pub(super) fn judge_step(before: &Facts, after: &Facts, speaker: Option<(usize, 
 pub(super) struct Known {
     /// By worker: which attempt's update of each clock was acknowledged, as attempt + 1 in four bits per clock.
     pub(super) acknowledged: [u16; WORKERS],
-    /// By worker: the clock of its last removal. From there on clocks may be missing: a later join skips them.
-    pub(super) removed_at: [Option<u8>; WORKERS],
+    /// By worker: the clock of its first removal. From there on clocks may be missing: a later join skips them.
+    pub(super) skips_from: [Option<u8>; WORKERS],
 }
 
 /// Judges the shards together.
@@ -79,7 +79,7 @@ pub(super) fn judge_state(shards: [&Facts; SHARDS], known: &Known, plan: &JobPla
         let homes = (0..SHARDS).filter(|shard| plan.reaches(clock, *shard));
         let acknowledged = (known.acknowledged[worker] >> (4 * clock)) & 0xf;
         let clock = Update { worker, clock, acknowledged: usize::from(acknowledged).checked_sub(1) };
-        let skipped = known.removed_at[worker].is_some_and(|at| clock.clock >= at);
+        let skipped = known.skips_from[worker].is_some_and(|at| clock.clock >= at);
         judge_update(shards, &clock, homes.collect::<Vec<_>>().as_slice(), skipped)
     })
 }

@@ -23,6 +23,8 @@ pub struct World {
     pub(super) left: Left,
     /// See [`super::oracle::Known`].
     pub(super) acknowledged: [u16; WORKERS],
+    /// See [`super::oracle::Known`].
+    pub(super) skips_from: [Option<u8>; WORKERS],
     pub(super) flaw: Option<Flaw>,
 }
 
