@@ -10,8 +10,8 @@ use petuum_net::wire::admin_client::AdminClient;
 use petuum_net::wire::session_client::SessionClient;
 use petuum_types::map::ShardMap;
 use petuum_types::{
-    Clock, ClusterId, Error, ErrorKind, Generation, Initial, JobId, NonFinite, Staleness, TableId, TableSchema,
-    ValueType, WorkerId,
+    Clock, ClusterId, Error, Generation, Initial, JobId, NonFinite, Staleness, TableId, TableSchema, ValueType,
+    WorkerId,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -151,33 +151,17 @@ impl Client {
     /// `NotFound`, `DeadlineExceeded`.
     pub async fn job(&self, name: &str) -> Result<Job, Error> {
         let request = wire::GetJobRequest { format: petuum_net::FORMAT, name: name.to_owned() };
-        let get = |channel, _| {
-            let request = request.clone();
-            async move { SessionClient::new(channel).get_job(request).await }
-        };
-        let info =
-            self.until_ready(&format!("job {name:?}"), async || self.cluster.control(get).await, |j| j.ready).await?;
-        Ok(Job { client: self.clone(), info: job_info(info) })
-    }
-
-    /// Asks until every shard knows what is asked for: before that its use would be refused (P18).
-    async fn until_ready<T>(
-        &self,
-        what: &str,
-        mut get: impl AsyncFnMut() -> Result<T, Error>,
-        is_ready: impl Fn(&T) -> bool,
-    ) -> Result<T, Error> {
         let begin = Instant::now();
         loop {
-            let found = get().await?;
-            if is_ready(&found) {
-                return Ok(found);
+            let found = self.cluster.control(|channel, _| {
+                let request = request.clone();
+                async move { SessionClient::new(channel).get_job(request).await }
+            });
+            let info = found.await?;
+            if info.ready {
+                return Ok(Job { client: self.clone(), info: job_info(info) });
             }
-            if begin.elapsed() > self.cluster.options.deadline {
-                let message = format!("waited {:.1?} for every shard to know {what}", begin.elapsed());
-                return Err(Error::new(ErrorKind::DeadlineExceeded, message));
-            }
-            tokio::time::sleep(self.cluster.pause()).await;
+            self.cluster.wait_until_ready(begin, &format!("job {name:?}")).await?;
         }
     }
 
@@ -255,13 +239,18 @@ impl Job {
     pub async fn table(&self, name: &str) -> Result<Table, Error> {
         let request = wire::GetTableRequest { format: petuum_net::FORMAT, job: self.info.id.0, name: name.to_owned() };
         let cluster = &self.client.cluster;
-        let get = |channel, _| {
-            let request = request.clone();
-            async move { SessionClient::new(channel).get_table(request).await }
-        };
-        let what = format!("table {name:?}");
-        let info = self.client.until_ready(&what, async || cluster.control(get).await, |t| t.ready).await?;
-        Ok(Table::new(convert::table_from_wire(&info)?))
+        let begin = Instant::now();
+        loop {
+            let found = cluster.control(|channel, _| {
+                let request = request.clone();
+                async move { SessionClient::new(channel).get_table(request).await }
+            });
+            let info = found.await?;
+            if info.ready {
+                return Ok(Table::new(convert::table_from_wire(&info)?));
+            }
+            cluster.wait_until_ready(begin, &format!("table {name:?}")).await?;
+        }
     }
 
     /// Every table's definition.

@@ -237,6 +237,19 @@ impl Cluster {
         }
     }
 
+    /// Pauses before asking again for something that not every shard knows: before that its use would be refused (P18).
+    ///
+    /// # Errors
+    /// [`ErrorKind::DeadlineExceeded`] when it has been waited for long enough.
+    pub(crate) async fn wait_until_ready(&self, begin: Instant, what: &str) -> Result<(), Error> {
+        if begin.elapsed() > self.options.deadline {
+            let message = format!("waited {:.1?} for every shard to know {what}", begin.elapsed());
+            return Err(Error::new(ErrorKind::DeadlineExceeded, message));
+        }
+        tokio::time::sleep(self.pause()).await;
+        Ok(())
+    }
+
     /// Address of a node in a map.
     pub(crate) fn address(map: &petuum_types::map::ShardMap, node: NodeId) -> Result<&str, Error> {
         map.nodes

@@ -7,7 +7,8 @@ use petuum_net::wire::data_client::DataClient;
 use petuum_types::{ErrorKind, RowId, WorkerId};
 use std::io::Write;
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_updates_are_refused_by_name_and_change_nothing() {

@@ -5,7 +5,8 @@ use crate::oracle::Oracle;
 use petuum_client::{Job, Options, TableDefinition, Worker, WorkerOptions};
 use petuum_types::{Clock, ErrorKind, RowId, WorkerId};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 const WORKERS: u32 = 4;
 const SHARDS: u32 = 4;
