@@ -52,7 +52,7 @@ pub use snapshot::{Pieces, Snapshot};
 pub use snapshot_writer::SnapshotWriter;
 pub use store::Store;
 pub use syncer::Syncer;
-pub use wal::ReadWals;
+pub use wal::{CutWal, ReadWals};
 
 /// The engine's environment, for a disk of one's own ([`StoreOptions::env`]).
 pub use rocksdb::Env;

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::keys::Family;
-use crate::wal::{self, ReadWals};
+use crate::wal::{self, CutWal, ReadWals};
 use rocksdb::{ColumnFamilyDescriptor, DBCompressionType, DBRecoveryMode, Env, LogLevel, Options};
 use std::path::Path;
 use std::sync::Arc;
@@ -36,6 +36,9 @@ pub struct StoreOptions {
     /// How the write-ahead logs are read before RocksDB does, to tell damage from a torn tail (G9). Whoever gives an
     /// `env` gives this too; without it, damage in the last log costs what is behind it, unnoticed.
     pub read_wals: ReadWals,
+    /// How a torn tail that RocksDB cannot read to its end is cut off. Whoever gives an `env` gives this too; without
+    /// it, such a log is an error.
+    pub cut_wal: CutWal,
 }
 
 impl Default for StoreOptions {
@@ -48,6 +51,7 @@ impl Default for StoreOptions {
             text_log: true,
             free_bytes: Arc::new(file_system_free_bytes),
             read_wals: Arc::new(wal::files),
+            cut_wal: Arc::new(wal::cut_file),
         }
     }
 }
@@ -58,7 +62,8 @@ impl StoreOptions {
     pub fn simulated(env: Env, read_wals: ReadWals) -> Self {
         // A simulated disk has no size of its own unless its owner gives it one.
         let free_bytes: FreeBytes = Arc::new(|_| Ok(u64::MAX));
-        Self { env: Some(env), background_jobs: 1, text_log: false, free_bytes, read_wals, ..Self::default() }
+        let cut_wal: CutWal = Arc::new(|_, _, _| Err(std::io::ErrorKind::Unsupported.into()));
+        Self { env: Some(env), background_jobs: 1, text_log: false, free_bytes, read_wals, cut_wal, ..Self::default() }
     }
 
     pub(crate) fn database(&self) -> Options {

@@ -158,11 +158,16 @@ fn check_families(path: &Path, dir: &Arc<str>, database: &Options) -> Result<(),
 
 /// Refuses a log that lost acknowledged writes in its middle, before RocksDB mends it by cutting it off there.
 fn check_wals(path: &Path, dir: &Arc<str>, options: &StoreOptions, database: &Options) -> Result<(), Error> {
-    let walk = (options.read_wals)(path).and_then(Walk::through).map_err(|source| Error::Io {
-        dir: dir.clone(),
-        doing: "read its write-ahead logs",
-        source: Arc::new(source),
-    })?;
+    let io = |doing| move |source| Error::Io { dir: dir.clone(), doing, source: Arc::new(source) };
+    let walk = (options.read_wals)(path).and_then(Walk::through).map_err(io("read its write-ahead logs"))?;
+    if !walk.endless.is_empty() {
+        // RocksDB cannot be asked what it would recover.
+        lost(dir, walk.floor, walk.whole)?;
+        for cut in &walk.endless {
+            (options.cut_wal)(path, cut.log, cut.keep).map_err(io("cut the torn end off a write-ahead log"))?;
+        }
+        return Ok(());
+    }
     if !walk.goes_on_behind_damage {
         return Ok(());
     }
@@ -173,15 +178,19 @@ fn check_wals(path: &Path, dir: &Arc<str>, options: &StoreOptions, database: &Op
         doing: "read its damaged write-ahead log",
         reason: error.into_string(),
     })?;
-    let recoverable = recovered.latest_sequence_number();
-    if walk.floor <= recoverable {
+    lost(dir, walk.floor, recovered.latest_sequence_number())
+}
+
+/// An error if what can be recovered ends before what was durable.
+fn lost(dir: &Arc<str>, durable: u64, recoverable: u64) -> Result<(), Error> {
+    if durable <= recoverable {
         return Ok(());
     }
     Err(Error::Damaged {
         dir: dir.clone(),
         group: None,
         what: "the write-ahead log".to_owned(),
-        reason: format!("writes up to number {} were durable, but only {recoverable} can be read", walk.floor),
+        reason: format!("writes up to number {durable} were durable, but only {recoverable} can be read"),
     })
 }
 

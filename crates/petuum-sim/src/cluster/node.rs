@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use petuum_server::{Node, NodeSettings, Parts, Stopped, SyncMode};
-use petuum_storage::{ReadWals, Store, StoreOptions};
+use petuum_storage::{CutWal, ReadWals, Store, StoreOptions};
 
 use crate::disk::Disk;
 use crate::simulation::mix;
@@ -66,7 +66,10 @@ impl Place {
             let logs = disk.write_ahead_logs(folder)?.into_iter();
             Ok(logs.map(|log| Box::new(Cursor::new(log)) as Box<dyn Read>).collect())
         });
-        Store::open(Path::new(Disk::ROOT), StoreOptions::simulated(self.disk.env(), read_wals))
+        let disk = self.disk.clone();
+        let cut_wal: CutWal = Arc::new(move |folder: &Path, log, keep| disk.cut_write_ahead_log(folder, log, keep));
+        let options = StoreOptions { cut_wal, ..StoreOptions::simulated(self.disk.env(), read_wals) };
+        Store::open(Path::new(Disk::ROOT), options)
     }
 
     /// A task that waits, as a disk does, before each sync.

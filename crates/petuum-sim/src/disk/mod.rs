@@ -186,17 +186,37 @@ impl Disk {
     /// # Errors
     /// If there is no such folder, or no power.
     pub fn write_ahead_logs(&self, folder: &Path) -> io::Result<Vec<Vec<u8>>> {
-        let folder = folder.to_str().ok_or_else(|| io::Error::other("the path is not UTF-8"))?;
-        self.inner.shared.model().logs(folder).map_err(|refusal| match refusal {
-            model::Refusal::NotFound => io::Error::new(io::ErrorKind::NotFound, format!("no folder {folder}")),
-            _ => io::Error::other("the simulated disk has no power"),
-        })
+        let name = text(folder)?;
+        self.inner.shared.model().logs(name).map_err(|refusal| refused(refusal, name))
+    }
+
+    /// Makes one of those logs, by its place among them, end after `len` bytes, durably.
+    ///
+    /// # Errors
+    /// If there is no such log, or no power.
+    pub fn cut_write_ahead_log(&self, folder: &Path, log: usize, len: u64) -> io::Result<()> {
+        let name = text(folder)?;
+        let len = usize::try_from(len).map_err(io::Error::other)?;
+        self.inner.shared.model().cut_log(name, log, len).map_err(|refusal| refused(refusal, name))
     }
 
     /// What has happened so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.inner.shared.model().counters
+    }
+}
+
+fn text(folder: &Path) -> io::Result<&str> {
+    folder.to_str().ok_or_else(|| io::Error::other("the path is not UTF-8"))
+}
+
+fn refused(refusal: model::Refusal, folder: &str) -> io::Error {
+    match refusal {
+        model::Refusal::NotFound => {
+            io::Error::new(io::ErrorKind::NotFound, format!("no folder {folder}, or no such log"))
+        }
+        _ => io::Error::other("the simulated disk has no power"),
     }
 }
 

@@ -101,6 +101,33 @@ fn a_torn_tail_is_no_damage() {
     assert!(lost > 3, "the damage did cost unsynced entries");
 }
 
+/// RocksDB alone would read such a log for ever.
+#[test]
+fn a_tail_with_the_type_of_recycled_logs_is_cut_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let opened = Opened::at(dir.path());
+    append(&opened.group(1), 0..=9);
+    opened.sync();
+    let wal = newest_wal(dir.path());
+    append(&opened.group(1), 10..=10);
+    let whole = std::fs::read(&wal).unwrap();
+    append(&opened.group(1), 11..=11);
+    let (record, kind) = (whole.len(), whole.len() + 6);
+    for noise in [5, 8, 11, 131] {
+        let last = open_with(dir.path(), &wal, |bytes| {
+            assert_eq!(bytes[kind], 1, "a whole record begins at {record}");
+            bytes[kind] = noise;
+        });
+        assert_eq!(last.unwrap(), Some(10));
+    }
+    // The same in what was acknowledged is damage.
+    let acknowledged = open_with(dir.path(), &wal, |bytes| {
+        assert_eq!(bytes[6], 1, "the first record is whole");
+        bytes[6] = 5;
+    });
+    assert!(matches!(acknowledged, Err(Error::Damaged { .. })), "{acknowledged:?}");
+}
+
 #[test]
 fn a_lost_middle_is_found() {
     let dir = tempfile::tempdir().unwrap();

@@ -98,9 +98,7 @@ fn tear(tail: &mut [u8], draw: &mut fastrand::Rng, lost: &mut Lost) {
     let start = tail.len() - torn;
     match outcome {
         0 => tail[start..].fill(0),
-        // Noise without the bytes 5 to 11: RocksDB 11.8 reads a log for ever in which a damaged record has the type of
-        // recycled logs (log_reader.cc, `ReadPhysicalRecord` returns without having moved on).
-        _ => tail[start..].iter_mut().for_each(|byte| *byte = draw.u8(128..)),
+        _ => tail[start..].iter_mut().for_each(|byte| *byte = draw.u8(..)),
     }
     lost.torn += 1;
 }

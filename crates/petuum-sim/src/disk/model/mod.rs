@@ -254,10 +254,24 @@ impl Model {
 
     /// The contents of a directory's write-ahead logs, oldest first.
     pub(super) fn logs(&self, path: &str) -> Result<Vec<Vec<u8>>, Refusal> {
+        Ok(self.log_files(path)?.into_iter().map(|file| self.files[&file].data.clone()).collect())
+    }
+
+    /// Makes one of them end after `len` bytes, durably.
+    pub(super) fn cut_log(&mut self, path: &str, log: usize, len: usize) -> Result<(), Refusal> {
+        let file = *self.log_files(path)?.get(log).ok_or(Refusal::NotFound)?;
+        let file = self.files.get_mut(&file).expect("just listed");
+        file.truncate(len);
+        file.synced = file.data.len();
+        file.replaced = None;
+        Ok(())
+    }
+
+    fn log_files(&self, path: &str) -> Result<Vec<FileId>, Refusal> {
         let path = normalise(path);
         self.list(&path)?;
         let logs = self.visible.iter().filter(|(name, _)| is_child(&path, name) && FileKind::of(name) == FileKind::Wal);
-        Ok(logs.map(|(_, file)| self.files[file].data.clone()).collect())
+        Ok(logs.map(|(_, file)| *file).collect())
     }
 
     pub(super) fn remove_directory(&mut self, path: &str) -> Result<(), Refusal> {
