@@ -91,6 +91,8 @@ impl Running {
         for (id, group) in running.groups() {
             if preferred_leader(&running.identity.map, id) == Some(running.identity.node) {
                 group.initialize().await?;
+            } else {
+                tokio::spawn(form_later(group.clone(), Duration::from_millis(4 * settings.election_max_ms)));
             }
         }
         Ok(running)
@@ -116,6 +118,15 @@ impl Running {
         if tokio::time::timeout(within, futures::future::join_all(handing)).await.is_err() {
             tracing::info!("not every leadership could be handed over in time; the others will elect");
         }
+    }
+}
+
+/// Forms a group whose preferred leader has not: it may have died before anybody else knew the members. Every member
+/// forms with the same ones, so that it does no harm if the group is formed.
+async fn form_later(group: Group, after: Duration) {
+    tokio::time::sleep(after).await;
+    if let Err(error) = group.initialize().await {
+        tracing::warn!(group = %group.id(), %error, "a group could not be formed");
     }
 }
 

@@ -152,6 +152,17 @@ async fn g8_a_worker_that_dies_holds_the_others_up_no_longer_than_its_lease() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g8_a_cluster_whose_first_node_dies_right_after_init_forms_all_the_same() {
+    let mut cluster = Cluster::unformed(3);
+    assert!(cluster.init(SHARDS).status.success());
+    cluster.kill(0);
+    let client = cluster.client().await;
+    client.create_job("without node 1", 1, None).await.unwrap();
+    cluster.restart(0);
+    client.create_job("with it again", 1, None).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sigterm_hands_leaderships_over_and_the_others_go_on() {
     let mut cluster = Cluster::start(3, SHARDS).await;
     let client = cluster.client().await;
