@@ -35,7 +35,8 @@ step_unit() {
 }
 
 # The model check and the seeds that CI runs.
-step_simulator() { "${CARGO_TARGET_DIR:-target}/debug/sim-tests" ci; }
+# The model check takes about three minutes, traces and planted faults one; the rest of the budget is for seeds.
+step_simulator() { "${CARGO_TARGET_DIR:-target}/debug/sim-tests" ci --minutes 8; }
 
 # The real binary: processes killed and started again.
 step_processes() { cargo test --locked --workspace --test processes; }
