@@ -17,7 +17,7 @@
 //!
 //! Users of this crate must build with `--cfg tokio_unstable`: turmoil seeds tokio's scheduler only then.
 
-#[cfg(not(tokio_unstable))]
+#[cfg(not(any(tokio_unstable, doc)))]
 compile_error!(
     "petuum-sim needs tokio's seeded scheduler: put `rustflags = [\"--cfg\", \"tokio_unstable\"]` under [build] in \
      .cargo/config.toml, and unset RUSTFLAGS, which would replace it. Without it one seed would not give one run."
