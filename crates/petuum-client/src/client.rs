@@ -2,7 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::options::{Options, WorkerOptions};
-use crate::session::Session;
+use crate::session::{Place, Session};
 use crate::worker::Table;
 use petuum_net::convert;
 use petuum_net::wire;
@@ -112,14 +112,6 @@ impl Client {
     #[must_use]
     pub fn map(&self) -> &ShardMap {
         &self.map
-    }
-
-    pub(crate) fn cluster(&self) -> &Arc<Cluster> {
-        &self.cluster
-    }
-
-    pub(crate) fn shared_map(&self) -> Arc<ShardMap> {
-        self.map.clone()
     }
 
     /// Creates a job of `workers` workers, or finds the one of this name with the same definition.
@@ -340,6 +332,14 @@ impl Job {
     /// `Replaced` if another process registers as this worker meanwhile, `Evicted` if it was removed and
     /// [`WorkerOptions::rejoin`] is not set, `DeadlineExceeded` naming whom it waited for.
     pub async fn worker(&self, worker: WorkerId, options: WorkerOptions) -> Result<Session, Error> {
-        Session::open(self, worker, options).await
+        let place = Place {
+            cluster: self.client.cluster.clone(),
+            map: self.client.map.clone(),
+            job: self.info.id,
+            name: self.info.name.clone(),
+            workers: self.info.workers,
+            staleness: self.tables().await?.iter().map(|t| t.staleness).max().unwrap_or(Staleness(0)),
+        };
+        Session::open(place, worker, options).await
     }
 }

@@ -4,61 +4,17 @@
 //! leader starts over from the state and repeats what it must.
 
 use crate::groups::{ControlReplica, Running};
-use crate::node::Inner;
+use crate::shared::Inner;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use petuum_consensus::ProposeError;
-use petuum_control::{Control, ControlAnswer, ControlCommand, Driver, Errand, ErrandId, Leases};
+use petuum_control::{Control, ControlAnswer, ControlCommand, Driver, Errand, ErrandId};
 use petuum_net::{status, wire};
 use petuum_types::command::{ShardAnswer, ShardCommand};
-use petuum_types::{Clock, Error, ErrorKind, GroupId, Incarnation, JobId, NodeId, ShardId, WorkerId, codec, entry};
+use petuum_types::{Clock, Error, ErrorKind, GroupId, JobId, NodeId, ShardId, WorkerId, codec, entry};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
-
-/// The leases of a control leader, with the instant its time counts from. A new leader has none (P16).
-#[derive(Default)]
-pub(crate) struct LeaseTable {
-    current: Option<(Instant, Leases)>,
-    /// When a majority last confirmed that this node leads.
-    confirmed: Option<Instant>,
-}
-
-impl LeaseTable {
-    fn begin(&mut self) {
-        self.current = Some((Instant::now(), Leases::new()));
-    }
-
-    fn end(&mut self) {
-        *self = Self::default();
-    }
-
-    /// Whether a majority has confirmed within `age` that this node leads.
-    pub(crate) fn is_confirmed(&self, age: Duration) -> bool {
-        self.confirmed.is_some_and(|at| at.elapsed() < age)
-    }
-
-    /// A majority has confirmed it, when asked at this instant.
-    pub(crate) fn confirm(&mut self, at: Instant) {
-        self.confirmed = Some(at);
-    }
-
-    /// Counts a heartbeat, if this node leads.
-    pub(crate) fn heartbeat(&mut self, job: JobId, worker: WorkerId, incarnation: Incarnation) {
-        if let Some((start, leases)) = &mut self.current {
-            leases.heartbeat((job, worker), incarnation, start.elapsed());
-        }
-    }
-
-    fn expired(&mut self, state: &Control) -> Vec<ControlCommand> {
-        let Some((start, leases)) = &mut self.current else { return Vec::new() };
-        let now = start.elapsed();
-        leases.sync(state, now);
-        let expired = leases.expired(state, now);
-        expired.into_iter().map(|(job, worker, i)| ControlCommand::lease_expired(job, worker, i)).collect()
-    }
-}
 
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -1,7 +1,7 @@
 //! The replicas a node holds.
 
-use crate::formation::Identity;
 use crate::gather::Gatherer;
+use crate::identity::Identity;
 use crate::machine::{ControlCell, ControlMachine, ShardCell, ShardMachine};
 use crate::settings::NodeSettings;
 use crate::watermark::Watermark;

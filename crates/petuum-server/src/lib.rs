@@ -7,21 +7,25 @@
 //!  worker, operator ─▶ Session, Admin ─▶ control group ─▶ ControlMachine::apply ─▶ driver ─▶ Peer.Propose ─▶ shards
 //! ```
 //!
-//! Reading order: [`settings`], [`node`] (start and stop), [`formation`] (init, adopt, hello: P21), [`groups`] (the
+//! Reading order: [`settings`], [`node`] (start and stop), [`identity`], `formation` (init, adopt, hello: P21), [`groups`] (the
 //! replicas a node holds), [`machine`] (the pure state machines behind consensus), `gather` (P8), `driver` (what
 //! the control group's leader does in the shards), `services`. No rule of the protocol is decided here: those live in
 //! petuum-shard and petuum-control.
 
 mod driver;
-pub mod formation;
+mod formation;
 mod gather;
 pub mod groups;
+pub mod identity;
+mod leases;
 pub mod machine;
 pub mod node;
 mod peers;
 mod services;
 pub mod settings;
+mod shared;
 mod watermark;
 
-pub use node::{Node, Parts, Stopped, SyncMode};
+pub use node::{Node, Parts, SyncMode};
 pub use settings::NodeSettings;
+pub use shared::Stopped;

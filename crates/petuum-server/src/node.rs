@@ -1,23 +1,24 @@
 //! A node's life: open, wait to belong to a cluster, show its boot, start its groups, serve, hand over, stop.
 
 use crate::driver;
-use crate::formation::{Identity, introduce};
+use crate::formation::introduce;
 use crate::groups::Running;
+use crate::identity::Identity;
 use crate::peers::Peers;
 use crate::services;
 use crate::settings::NodeSettings;
+use crate::shared::{Inner, Stopped};
 use crate::watermark::Watermark;
 use futures::FutureExt;
 use petuum_consensus::Consensus;
 use petuum_net::transport::{Connector, Listener, incoming};
-use petuum_storage::{Boot, Store, Syncer};
+use petuum_storage::{Store, Syncer};
 use petuum_types::{Error, ErrorKind};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tonic_health::ServingStatus;
-use tonic_health::server::HealthReporter;
 
 /// Who makes the log durable.
 pub enum SyncMode {
@@ -43,87 +44,6 @@ pub struct Parts {
     pub seed: u64,
     /// Who makes the log durable.
     pub sync: SyncMode,
-}
-
-/// Why a node ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stopped {
-    /// As asked.
-    Asked,
-    /// It must not or cannot go on.
-    Failed(Error),
-}
-
-/// What services share.
-pub(crate) struct Inner {
-    pub(crate) settings: NodeSettings,
-    pub(crate) store: Store,
-    pub(crate) connector: Arc<dyn Connector>,
-    pub(crate) peers: Peers,
-    pub(crate) boot: Boot,
-    pub(crate) watermark: Watermark,
-    pub(crate) forming: tokio::sync::Mutex<()>,
-    pub(crate) adopting: tokio::sync::Mutex<()>,
-    pub(crate) hearing: tokio::sync::Mutex<()>,
-    address: String,
-    identity: watch::Sender<Option<Identity>>,
-    running: OnceLock<Running>,
-    pub(crate) leases: Mutex<driver::LeaseTable>,
-    pub(crate) driver_wake: Notify,
-    random: Mutex<fastrand::Rng>,
-    ended: watch::Sender<Option<Stopped>>,
-    health: OnceLock<HealthReporter>,
-}
-
-impl Inner {
-    pub(crate) fn address(&self) -> &str {
-        &self.address
-    }
-
-    pub(crate) fn identity(&self) -> Option<Identity> {
-        self.identity.borrow().clone()
-    }
-
-    pub(crate) fn set_identity(&self, identity: Identity) {
-        self.identity.send_replace(Some(identity));
-    }
-
-    pub(crate) fn draw_u128(&self) -> u128 {
-        self.random.lock().unwrap_or_else(std::sync::PoisonError::into_inner).u128(..)
-    }
-
-    /// The groups, once they run.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NotInitialized`] before the node belongs to a cluster, [`ErrorKind::Unavailable`] while it starts.
-    pub(crate) fn running(&self) -> Result<&Running, Error> {
-        self.running.get().ok_or_else(|| {
-            if self.identity.borrow().is_some() {
-                Error::new(ErrorKind::Unavailable, format!("node {} is starting; try again", self.address))
-            } else {
-                let message = format!("node {} belongs to no cluster yet: run `petuum ctl init`", self.address);
-                Error::new(ErrorKind::NotInitialized, message)
-            }
-        })
-    }
-
-    pub(crate) fn set_health(&self, health: HealthReporter) {
-        assert!(self.health.set(health).is_ok(), "a node serves once");
-    }
-
-    pub(crate) fn health(&self) -> Option<&HealthReporter> {
-        self.health.get()
-    }
-
-    pub(crate) fn end(&self, why: Stopped) {
-        self.ended.send_if_modified(|ended| {
-            let first = ended.is_none();
-            if first {
-                *ended = Some(why);
-            }
-            first
-        });
-    }
 }
 
 /// A running node.

@@ -1,8 +1,7 @@
 //! The session's state: pure machines behind one lock, and who is told when they change.
 
-use super::Registration;
+use super::registration::{Place, Registration};
 use super::report::SessionReport;
-use crate::client::Job;
 use crate::cluster::Cluster;
 use crate::options::WorkerOptions;
 use petuum_net::convert;
@@ -60,11 +59,11 @@ pub(crate) struct Route {
 }
 
 impl Core {
-    pub(crate) fn new(job: &Job, registration: Registration, staleness: Staleness, options: WorkerOptions) -> Self {
-        let map = job.client().shared_map();
+    pub(crate) fn new(place: Place, registration: Registration, options: WorkerOptions) -> Self {
+        let Place { cluster, map, job, workers, staleness, .. } = place;
         let shards: Vec<ShardId> = map.shards.keys().copied().collect();
         let start = SessionStart {
-            job: job.info().id,
+            job,
             generation: registration.generation,
             worker: registration.worker,
             incarnation: registration.incarnation,
@@ -99,9 +98,9 @@ impl Core {
             failovers: 0,
         };
         Self {
-            cluster: job.client().cluster().clone(),
-            job: job.info().id,
-            workers: job.info().workers,
+            cluster,
+            job,
+            workers,
             map,
             registration,
             options,

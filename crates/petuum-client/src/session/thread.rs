@@ -1,7 +1,8 @@
 //! One thread of a worker: the async side of the [`Worker`] interface.
 
 use super::core::{Core, State};
-use super::{Running, reader};
+use super::reader;
+use super::running::Running;
 use crate::worker::{Deltas, Table, Worker};
 use futures::future::try_join_all;
 use petuum_net::convert;

@@ -1,10 +1,10 @@
 //! The hello between nodes (P21).
 
-use super::Identity;
 use super::boot::{Remembered, judge};
 use crate::groups::groups_of;
-use crate::node::{Inner, Stopped};
+use crate::identity::Identity;
 use crate::peers::Peers;
+use crate::shared::{Inner, Stopped};
 use petuum_net::wire;
 use petuum_storage::{Boot, Store};
 use petuum_types::{Error, ErrorKind, GroupId, NodeId, codec};

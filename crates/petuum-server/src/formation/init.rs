@@ -1,7 +1,7 @@
 //! Forming a cluster (P21): init on one node, adoption of the others.
 
-use super::Identity;
-use crate::node::Inner;
+use crate::identity::Identity;
+use crate::shared::Inner;
 use petuum_net::{convert, status, wire};
 use petuum_types::map::ShardMap;
 use petuum_types::{ClusterId, Error, ErrorKind, MapEpoch, NodeId, codec};

@@ -4,7 +4,7 @@ use super::admin_replicas::{checksums, replicas};
 use super::session::{job_info, remove};
 use super::wait::{leading_now, log, until};
 use crate::formation;
-use crate::node::Inner;
+use crate::shared::Inner;
 use petuum_control::{ControlAnswer, ControlCommand, EvictReason, JobSettings, Phase, TransitionKind, Worker};
 use petuum_net::status::{check_format, to_status};
 use petuum_net::wire::admin_server::Admin;

@@ -1,7 +1,7 @@
 //! The parameter server itself: commits and reads.
 
 use crate::machine::ReadFailure;
-use crate::node::Inner;
+use crate::shared::Inner;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};

@@ -7,7 +7,7 @@ mod peer;
 mod session;
 mod wait;
 
-use crate::node::Inner;
+use crate::shared::Inner;
 use petuum_net::wire;
 use petuum_net::wire::admin_server::AdminServer;
 use petuum_net::wire::data_server::DataServer;

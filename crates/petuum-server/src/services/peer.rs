@@ -1,7 +1,8 @@
 //! What nodes of one cluster ask of each other: formation, Raft, and drivers' commands.
 
-use crate::formation::{Identity, adopt, answer_hello};
-use crate::node::Inner;
+use crate::formation::{adopt, answer_hello};
+use crate::identity::Identity;
+use crate::shared::Inner;
 use futures::stream::BoxStream;
 use petuum_consensus::{ProposeError, RaftRpc};
 use petuum_net::status::{LeaderHint, check_format, to_status, with_leader};

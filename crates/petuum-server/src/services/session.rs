@@ -1,7 +1,7 @@
 //! A worker's place in its job.
 
 use super::wait::{leading, leading_now, log, until};
-use crate::node::Inner;
+use crate::shared::Inner;
 use petuum_control::{ControlAnswer, ControlCommand, EvictReason, RegistrationStatus, Standing};
 use petuum_net::status::{check_format, to_status};
 use petuum_net::wire::session_server::Session;

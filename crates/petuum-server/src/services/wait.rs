@@ -1,7 +1,7 @@
 //! Waiting for the control group's state, for at most as long as a caller asked.
 
 use crate::groups::ControlReplica;
-use crate::node::Inner;
+use crate::shared::Inner;
 use petuum_control::{Control, ControlAnswer, ControlCommand};
 use petuum_net::status::{LeaderHint, with_leader};
 use petuum_types::{Error, ErrorKind};

@@ -1,0 +1,49 @@
+//! The leases of the control group's leader (P16): soft state, timed by its monotonic clock.
+
+use petuum_control::{Control, ControlCommand, Leases};
+use petuum_types::{Incarnation, JobId, WorkerId};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// The leases of a control leader, with the instant its time counts from. A new leader has none (P16).
+#[derive(Default)]
+pub(crate) struct LeaseTable {
+    current: Option<(Instant, Leases)>,
+    /// When a majority last confirmed that this node leads.
+    confirmed: Option<Instant>,
+}
+
+impl LeaseTable {
+    pub(crate) fn begin(&mut self) {
+        self.current = Some((Instant::now(), Leases::new()));
+    }
+
+    pub(crate) fn end(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Whether a majority has confirmed within `age` that this node leads.
+    pub(crate) fn is_confirmed(&self, age: Duration) -> bool {
+        self.confirmed.is_some_and(|at| at.elapsed() < age)
+    }
+
+    /// A majority has confirmed it, when asked at this instant.
+    pub(crate) fn confirm(&mut self, at: Instant) {
+        self.confirmed = Some(at);
+    }
+
+    /// Counts a heartbeat, if this node leads.
+    pub(crate) fn heartbeat(&mut self, job: JobId, worker: WorkerId, incarnation: Incarnation) {
+        if let Some((start, leases)) = &mut self.current {
+            leases.heartbeat((job, worker), incarnation, start.elapsed());
+        }
+    }
+
+    pub(crate) fn expired(&mut self, state: &Control) -> Vec<ControlCommand> {
+        let Some((start, leases)) = &mut self.current else { return Vec::new() };
+        let now = start.elapsed();
+        leases.sync(state, now);
+        let expired = leases.expired(state, now);
+        expired.into_iter().map(|(job, worker, i)| ControlCommand::lease_expired(job, worker, i)).collect()
+    }
+}
