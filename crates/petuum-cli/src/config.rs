@@ -70,14 +70,36 @@ fn explain(error: &figment::Error) -> Failure {
     let source = first.metadata.as_ref().and_then(|m| m.source.as_ref().map(ToString::to_string));
     let place = source.map(|s| format!(" in {s}")).unwrap_or_default();
     match &first.kind {
-        Kind::UnknownField(name, known) => {
-            let nearest =
-                known.iter().max_by(|a, b| strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name)));
-            let hint = nearest.map(|n| format!("; did you mean {n:?}?")).unwrap_or_default();
+        Kind::UnknownField(name, _) => {
+            let full = [&first.path[..], std::slice::from_ref(name)].concat().join(".");
+            let hint = nearest(&full).map(|n| format!("; did you mean {n:?}?")).unwrap_or_default();
             Failure::new(format_args!("unknown key {name:?}{place}{hint}"))
         }
         _ => Failure::new(format_args!("configuration{place}: {first}")),
     }
+}
+
+/// The known key, with its table, that is most like an unknown one.
+fn nearest(unknown: &str) -> Option<String> {
+    let known = keys("", &Figment::from(Serialized::defaults(Config::default())).extract().ok()?);
+    known.into_iter().max_by(|a, b| likeness(a, unknown).total_cmp(&likeness(b, unknown)))
+}
+
+/// A key that lacks only its table is as good as right.
+fn likeness(known: &str, unknown: &str) -> f64 {
+    let last = known.rsplit('.').next().unwrap_or(known);
+    strsim::jaro_winkler(known, unknown).max(strsim::jaro_winkler(last, unknown))
+}
+
+fn keys(prefix: &str, table: &figment::value::Dict) -> Vec<String> {
+    let mut all = Vec::new();
+    for (key, value) in table {
+        match value {
+            figment::value::Value::Dict(_, inner) => all.extend(keys(&format!("{prefix}{key}."), inner)),
+            _ => all.push(format!("{prefix}{key}")),
+        }
+    }
+    all
 }
 
 #[cfg(test)]
@@ -101,7 +123,10 @@ mod tests {
     #[test]
     fn an_unknown_key_names_the_nearest() {
         let failure = load_text("[node]\nheart-beat-ms = 50\n").unwrap_err().to_string();
-        assert!(failure.contains("\"heart-beat-ms\"") && failure.contains("\"heartbeat-ms\""), "{failure}");
+        assert!(failure.contains("\"heart-beat-ms\"") && failure.contains("\"node.heartbeat-ms\""), "{failure}");
+        // Given at the top instead of in its table.
+        let failure = load_text("election-max-ms = 50\n").unwrap_err().to_string();
+        assert!(failure.contains("did you mean \"node.election-max-ms\"?"), "{failure}");
         let failure = load_text("listne = \"x\"\n").unwrap_err().to_string();
         assert!(failure.contains("\"listen\""), "{failure}");
     }
