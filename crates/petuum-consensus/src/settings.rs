@@ -10,9 +10,9 @@ const MIB: u64 = 1024 * 1024;
 /// Settings of all groups of a node. The times must be alike on all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// How often a leader is heard. 100 ms; 10 ms to 1 h. Less costs CPU when idle, more delays failover.
+    /// How often a leader is heard. 150 ms; 10 ms to 1 h. Less costs CPU when idle, more delays failover.
     pub heartbeat: Duration,
-    /// Least election timeout; 400 ms. At least three heartbeats, or one lost packet starts an election.
+    /// Least election timeout; 450 ms. At least three heartbeats, or one lost packet starts an election.
     pub election_min: Duration,
     /// Greatest election timeout and a leader's lease; 600 ms. A follower campaigns after this plus a sample of
     /// (min..max).
@@ -63,8 +63,8 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            heartbeat: Duration::from_millis(100),
-            election_min: Duration::from_millis(400),
+            heartbeat: Duration::from_millis(150),
+            election_min: Duration::from_millis(450),
             election_max: Duration::from_millis(600),
             append_timeout: Duration::from_secs(1),
             append_window: 32,
@@ -193,7 +193,7 @@ mod tests {
             change(&mut settings);
             settings.validate().unwrap_err().to_string()
         };
-        assert!(refused(|s| s.heartbeat = Duration::from_millis(150)).contains("a third of election_min 400ms"));
+        assert!(refused(|s| s.heartbeat = Duration::from_millis(151)).contains("a third of election_min 450ms"));
         assert!(refused(|s| s.election_max = s.election_min).contains("not below election_max"));
         assert!(refused(|s| s.append_window = 0).contains("append_window"));
         assert!(refused(|s| s.frame_bytes = 10).contains("frame_bytes 10"));
