@@ -1,25 +1,19 @@
 //! When a group's state is saved and how much of its log is kept: by entries and by bytes, which openraft's own
-//! policies do not count. Pure bookkeeping; the driver at the end acts on it.
+//! policies do not count. Bookkeeping only; `compactor` acts on it.
 //!
 //! Invariants: nothing is purged that a snapshot in transfer is followed by (its receiver needs exactly that next);
 //! both `log_kept_entries` and `log_kept_bytes` stay; bookkeeping is bounded.
 
 use crate::settings::Settings;
-use crate::types::{Raft, SnapshotMeta};
+use crate::types::SnapshotMeta;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Notify, oneshot};
 
 /// Entries between two marks, at first.
 const MARK_ENTRIES: u64 = 64;
 /// Marks kept; beyond it every second one goes.
 const MARKS_MAX: usize = 8192;
-/// How long a build that was asked for may take to begin: the machine is applying.
-const BUILD_BEGINS: Duration = Duration::from_secs(30);
-/// How long openraft may take to hear that a build is done.
-const BUILD_NOTED: Duration = Duration::from_secs(30);
-
 #[derive(Default)]
 struct State {
     last: Option<u64>,
@@ -48,8 +42,8 @@ pub(crate) struct Compaction {
     kept_entries: u64,
     kept_bytes: u64,
     state: Mutex<State>,
-    due: Notify,
-    begun: Notify,
+    pub(crate) due: Notify,
+    pub(crate) begun: Notify,
 }
 
 impl Compaction {
@@ -140,6 +134,11 @@ impl Compaction {
         state.saved = state.last;
     }
 
+    /// Last index of the published snapshot.
+    pub(crate) fn saved_index(&self) -> Option<u64> {
+        self.state().saved
+    }
+
     /// Keeps the log behind `index` until the answer is dropped.
     pub(crate) fn hold(self: &Arc<Self>, index: u64) -> Hold {
         let mut state = self.state();
@@ -151,7 +150,7 @@ impl Compaction {
     }
 
     /// Up to where the log may go.
-    fn purge_upto(&self) -> Option<u64> {
+    pub(crate) fn purge_upto(&self) -> Option<u64> {
         let state = self.state();
         let saved = state.saved?;
         let mut upto = saved.checked_sub(self.kept_entries)?;
@@ -164,13 +163,13 @@ impl Compaction {
         Some(state.transfers.values().copied().fold(upto, u64::min))
     }
 
-    fn wait_for_build(&self) -> oneshot::Receiver<()> {
+    pub(crate) fn wait_for_build(&self) -> oneshot::Receiver<()> {
         let (sender, ended) = oneshot::channel();
         self.state().waiting = Some(sender);
         ended
     }
 
-    fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         let state = self.state();
         state.asked || state.entries >= self.after_entries || state.bytes >= self.after_bytes
     }
@@ -185,37 +184,6 @@ pub(crate) struct Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         self.compaction.state().transfers.remove(&self.number);
-    }
-}
-
-/// Saves and purges whenever it is due, one build at a time per permit. Ends when the group's core has ended.
-pub(crate) async fn drive(raft: Raft, compaction: Arc<Compaction>, builds: Arc<Semaphore>) {
-    loop {
-        compaction.due.notified().await;
-        if !compaction.is_due() {
-            continue;
-        }
-        let _permit = builds.acquire().await.expect("never closed");
-        let ended = compaction.wait_for_build();
-        if raft.trigger().snapshot().await.is_err() {
-            return;
-        }
-        if tokio::time::timeout(BUILD_BEGINS, compaction.begun.notified()).await.is_err() {
-            // Nothing applied yet, or the machine is busy: looked at again with the next entry.
-            continue;
-        }
-        // An error only means that the sender is gone: the build ended.
-        drop(ended.await);
-        let saved = compaction.state().saved;
-        let wait = raft.wait(Some(BUILD_NOTED));
-        if wait.metrics(|m| m.snapshot.map(|id| id.index) >= saved, "the snapshot is noted").await.is_err() {
-            continue;
-        }
-        if let Some(upto) = compaction.purge_upto()
-            && raft.trigger().purge_log(upto).await.is_err()
-        {
-            return;
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::group::Group;
+use crate::groups::Groups;
 use crate::machine::MachineFactory;
 use crate::node::Node;
 use crate::peers::Peers;
@@ -13,7 +14,7 @@ use petuum_net::transport::Connector;
 use petuum_storage::Store;
 use petuum_types::{ClusterId, GroupId, NodeId};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 /// What a node's groups are made of.
@@ -33,20 +34,6 @@ pub struct Parts {
     /// Where all randomness comes from: entropy of the system in production, the simulator's seed there. Two starts
     /// of one node must not have the same.
     pub seed: u64,
-}
-
-/// The groups that are started.
-#[derive(Clone, Default)]
-pub(crate) struct Groups(Arc<Mutex<BTreeMap<GroupId, Arc<Replica>>>>);
-
-impl Groups {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<GroupId, Arc<Replica>>> {
-        self.0.lock().expect("nothing panics while it is held")
-    }
-
-    pub(crate) fn find(&self, group: GroupId) -> Option<Arc<Replica>> {
-        self.lock().get(&group).cloned()
-    }
 }
 
 /// All groups of a node. Clones are handles to the same.

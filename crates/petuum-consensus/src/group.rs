@@ -1,9 +1,10 @@
 //! A handle to one group.
 
 use crate::error::{Error, ProposeError};
+use crate::state::Raft;
 use crate::status::{GroupStatus, Leadership};
 use crate::supervisor::Replica;
-use crate::types::{Payload, Raft, Types};
+use crate::types::{Payload, Types};
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;

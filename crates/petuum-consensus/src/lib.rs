@@ -19,14 +19,16 @@
 //! comes from [`Parts::seed`], so the simulator runs exactly this.
 //!
 //! Reading order: [`machine`], `types`, `runtime`, `record` and `frame` (what is stored and sent), `log`, `state`,
-//! `snapshot`, `compaction`, `peers`, `network`, `rpc`, `supervisor`, [`Group`], [`Consensus`]. Tests: inline, openraft's
+//! `snapshot`, `compaction`, `compactor`, `peers`, `network`, `rpc`, `supervisor`, `groups`, [`Group`], [`Consensus`]. Tests: inline, openraft's
 //! own conformance suite in `suite`, and clusters over TCP in `tests/`.
 
 mod compaction;
+mod compactor;
 mod consensus;
 mod error;
 mod frame;
 mod group;
+mod groups;
 mod log;
 pub mod machine;
 mod network;

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use futures::{Stream, stream};
 use openraft::storage::{IOFlushed, RaftLogStorage};
 use openraft::{LogState, OptionalSend, RaftLogReader};
+use petuum_chaos::{Failpoint, Mutant, mutated, reached};
 use petuum_storage::{Error, GroupStore, Record};
 use petuum_types::codec;
 use std::fmt::Debug;
@@ -151,8 +152,14 @@ impl RaftLogStorage<Types> for LogStore {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> io::Result<()> {
+        reached(Failpoint::VoteBefore);
+        if mutated(Mutant::VoteNotPersisted) {
+            return Ok(());
+        }
         let record = codec::encode(&Ballot::from(vote));
-        durably(|done| self.store.put_record(Record::Vote, &record, Some(done))).await
+        durably(|done| self.store.put_record(Record::Vote, &record, Some(done))).await?;
+        reached(Failpoint::VoteAfter);
+        Ok(())
     }
 
     async fn save_committed(&mut self, committed: Option<LogId>) -> io::Result<()> {
@@ -174,15 +181,24 @@ impl RaftLogStorage<Types> for LogStore {
     {
         let framed = entries.into_iter().map(|entry| (entry.log_id.index, frame::encode(&entry)));
         let done = Box::new(move |outcome: Result<(), Error>| callback.io_completed(outcome.map_err(io_error)));
-        self.store.append(framed, done).map_err(io_error)
+        reached(Failpoint::AppendBeforeWrite);
+        self.store.append(framed, done).map_err(io_error)?;
+        reached(Failpoint::AppendAfterWrite);
+        Ok(())
     }
 
     async fn truncate_after(&mut self, last_kept: Option<LogId>) -> io::Result<()> {
-        self.store.truncate_after(last_kept.map(|id| id.index)).map_err(io_error)
+        reached(Failpoint::TruncateBefore);
+        self.store.truncate_after(last_kept.map(|id| id.index)).map_err(io_error)?;
+        reached(Failpoint::TruncateAfter);
+        Ok(())
     }
 
     async fn purge(&mut self, upto: LogId) -> io::Result<()> {
-        self.store.purge(upto.index, &encode_position(Some(&upto))).map_err(io_error)
+        reached(Failpoint::PurgeBefore);
+        self.store.purge(upto.index, &encode_position(Some(&upto))).map_err(io_error)?;
+        reached(Failpoint::PurgeAfter);
+        Ok(())
     }
 }
 

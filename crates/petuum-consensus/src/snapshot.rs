@@ -7,8 +7,9 @@ use crate::compaction::Compaction;
 use crate::log::{durably, io_error};
 use crate::machine::SnapshotView;
 use crate::record::{Manifest, Position};
-use crate::types::{Snapshot, SnapshotMeta, Types};
+use crate::types::{SnapshotMeta, Types};
 use openraft::RaftSnapshotBuilder;
+use petuum_chaos::{Failpoint, Mutant, mutated, reached};
 use petuum_storage::{GroupStore, SnapshotWriter};
 use petuum_types::codec;
 use std::io;
@@ -22,6 +23,9 @@ pub(crate) enum SnapshotData {
     /// Received from a leader, whole and checked, not yet published.
     Received(SnapshotWriter),
 }
+
+/// A snapshot as openraft passes it on.
+pub(crate) type Snapshot = openraft::alias::SnapshotOf<Types, SnapshotData>;
 
 /// Where a group's snapshots are published.
 pub(crate) struct Shelf {
@@ -90,7 +94,9 @@ impl Shelf {
             *published = last;
             Ok(())
         });
+        reached(Failpoint::SnapshotBeforePublish);
         durable.await?;
+        reached(Failpoint::SnapshotAfterPublish);
         if older {
             tracing::info!(group = %self.store.id(), ?last, "a newer snapshot was published meanwhile");
         }
@@ -118,11 +124,16 @@ impl RaftSnapshotBuilder<Types> for Builder {
     type SnapshotData = SnapshotData;
 
     async fn build_snapshot(&mut self) -> io::Result<Snapshot> {
+        reached(Failpoint::SnapshotBuildBegun);
         let mut writer = self.shelf.begin().map_err(io_error)?;
+        if mutated(Mutant::PurgeBeforeSnapshot) {
+            self.compaction.saved(&self.meta);
+        }
         loop {
             let view = self.view.get_mut().expect("nothing panics while it is held");
             let Some(piece) = view.next_piece(self.piece_bytes) else { break };
             writer.push(&piece).map_err(io_error)?;
+            reached(Failpoint::SnapshotPiece);
             tokio::task::yield_now().await;
         }
         self.shelf.publish(&self.meta, writer).await?;

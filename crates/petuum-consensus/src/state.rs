@@ -6,12 +6,13 @@ use crate::error::MachineError;
 use crate::log::io_error;
 use crate::machine::Machine;
 use crate::runtime::keeping_the_thread;
-use crate::snapshot::{Builder, Shelf, SnapshotData};
-use crate::types::{Answer, AnyPayload, LogId, Snapshot, SnapshotMeta, StoredMembership, Types};
+use crate::snapshot::{Builder, Shelf, Snapshot, SnapshotData};
+use crate::types::{Answer, AnyPayload, LogId, SnapshotMeta, StoredMembership, Types};
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
 use openraft::storage::{EntryResponder, RaftStateMachine};
 use openraft::{EntryPayload, OptionalSend};
+use petuum_chaos::{Failpoint, reached};
 use petuum_types::{GroupId, LogIndex};
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -31,6 +32,9 @@ impl Reason {
         self.0.lock().expect("nothing panics while it is held").take()
     }
 }
+
+/// A group's core.
+pub(crate) type Raft = openraft::Raft<Types, StateMachine>;
 
 /// A machine and what openraft wants to know of it.
 pub(crate) struct StateMachine {
@@ -102,11 +106,13 @@ impl StateMachine {
 
     fn install_from(&mut self, meta: &SnapshotMeta, stored: &petuum_storage::Snapshot) -> io::Result<()> {
         let mut pieces = stored.pieces().map(|piece| piece.map_err(|error| MachineError::new(error.to_string())));
+        reached(Failpoint::InstallBefore);
         let installed = keeping_the_thread(|| self.machine().install(&mut pieces));
         installed.map_err(|error| self.failed("install a snapshot", &error))?;
         self.applied = meta.last_log_id;
         self.membership = meta.last_membership.clone();
         self.parts.compaction.installed(meta);
+        reached(Failpoint::InstallAfter);
         Ok(())
     }
 }

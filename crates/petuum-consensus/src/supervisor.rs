@@ -5,7 +5,8 @@
 //! openraft ends a group for good on any storage or machine error, or a panic of its own; such a replica would linger,
 //! neither serving nor failing.
 
-use crate::compaction::{self, Compaction};
+use crate::compaction::Compaction;
+use crate::compactor;
 use crate::error::Error;
 use crate::log::LogStore;
 use crate::machine::MachineFactory;
@@ -13,9 +14,9 @@ use crate::network::Networks;
 use crate::node::Node;
 use crate::runtime::{Rt, mix};
 use crate::snapshot::Shelf;
+use crate::state::Raft;
 use crate::state::{Parts, Reason, StateMachine};
 use crate::status::{GroupStatus, Leadership};
-use crate::types::Raft;
 use openraft::async_runtime::{AsyncRuntime, WatchReceiver};
 use petuum_storage::{GroupStore, SnapshotWriter};
 use petuum_types::{GroupId, LogIndex, NodeId};
@@ -179,7 +180,7 @@ impl Replica {
         loop {
             let started = tokio::time::Instant::now();
             let raft = built.raft.clone();
-            let driver = Rt::spawn(compaction::drive(raft.clone(), self.compaction.clone(), self.node.builds.clone()));
+            let driver = Rt::spawn(compactor::drive(raft.clone(), self.compaction.clone(), self.node.builds.clone()));
             let end = self.watch(built).await;
             driver.abort();
             // Joins the core, so that two never write to one group.

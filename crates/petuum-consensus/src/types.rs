@@ -69,7 +69,5 @@ pub(crate) type Entry = alias::EntryOf<Types>;
 pub(crate) type Membership = openraft::Membership<u64, openraft::BasicNode>;
 pub(crate) type StoredMembership = alias::StoredMembershipOf<Types>;
 pub(crate) type SnapshotMeta = alias::SnapshotMetaOf<Types>;
-pub(crate) type Snapshot = alias::SnapshotOf<Types, crate::snapshot::SnapshotData>;
-pub(crate) type Raft = openraft::Raft<Types, crate::state::StateMachine>;
 pub(crate) type AppendRequest = openraft::raft::AppendEntriesRequest<Types>;
 pub(crate) type AppendResult = openraft::raft::StreamAppendResult<Types>;

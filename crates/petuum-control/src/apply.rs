@@ -5,24 +5,12 @@
 //! overlap and a map may have changed under one (P5). Calls of clients are decided in `calls` and `membership`.
 
 use crate::command::{ControlAnswer, ControlCommand};
-use crate::limits::MESSAGE_BYTES_MAX;
+use crate::decision::Decision;
 use crate::membership::{Evicting, Registering};
 use crate::state::{Control, TablePhase};
 use crate::worker::Worker;
 use petuum_types::command::WorkerKey;
-use petuum_types::{Clock, ErrorKind, Incarnation, JobId, LogIndex, MapEpoch, TableId, TableSchema};
-
-/// Why a call is refused: what the caller should do, and the particulars.
-pub(crate) type Refusal = (ErrorKind, String);
-
-/// What deciding a call gives: its answer, or why not.
-pub(crate) type Decision = Result<ControlAnswer, Refusal>;
-
-pub(crate) fn refuse<T>(kind: ErrorKind, message: impl Into<String>) -> Result<T, Refusal> {
-    let mut message: String = message.into();
-    message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
-    Err((kind, message))
-}
+use petuum_types::{Clock, Incarnation, JobId, LogIndex, MapEpoch, TableId, TableSchema};
 
 impl Control {
     /// Applies the entry at `index` and answers it. A repeated call gets the answer it got first (P17).

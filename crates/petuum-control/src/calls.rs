@@ -3,8 +3,8 @@
 //! Not here: who is in a job ([`crate::membership`]); repeats of a call ([`crate::answers`]). A call that names what exists
 //! with the same definition succeeds; with another one it is refused and told the difference.
 
-use crate::apply::{Decision, Refusal, refuse};
 use crate::command::{ControlAnswer, JobSettings};
+use crate::decision::{Decision, Refusal, refuse};
 use crate::limits::{ADDRESS_BYTES_MAX, LEASE_MS_MAX, LEASE_MS_MIN, NODES_MAX, REPLICAS_MAX, WORKERS_TOTAL_MAX};
 use crate::state::{Cluster, Control, Job, Table, TablePhase};
 use petuum_types::limits::{JOBS_MAX, NAME_BYTES_MAX, TABLES_MAX, WORKERS_MAX};

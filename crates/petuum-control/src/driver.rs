@@ -12,6 +12,7 @@
 use crate::command::ControlCommand;
 use crate::duty::{self, DutyId, duties};
 use crate::state::Control;
+use petuum_chaos::{Mutant, mutated};
 use petuum_types::command::{ShardAnswer, ShardCommand};
 use petuum_types::map::ShardMap;
 use petuum_types::{Clock, ShardId};
@@ -126,6 +127,14 @@ impl Driver {
     /// If every shard of the map has done the duty: the greatest clock answered (P5), 0 for duties without clocks.
     fn complete(&self, id: &DutyId, map: &ShardMap) -> Option<Clock> {
         let answers = self.answers.get(id)?;
+        if mutated(Mutant::TakeoverTakesLeast) {
+            let clock = |shard| match answers.get(shard) {
+                Some(Answered::Clock(clock)) => Some(*clock),
+                Some(Answered::Done) => Some(Clock::ZERO),
+                Some(Answered::Stale) | None => None,
+            };
+            return map.shards.keys().map(clock).min().flatten();
+        }
         map.shards.keys().try_fold(Clock::ZERO, |greatest, shard| match answers.get(shard)? {
             Answered::Done => Some(greatest),
             Answered::Clock(clock) => Some(greatest.max(*clock)),

@@ -14,13 +14,15 @@
 //! This crate does no I/O, knows no clock, no randomness and no async: time and answers come as arguments. It does not
 //! know Raft, gRPC or RocksDB.
 //!
-//! Reading order: [`command`], [`state`], [`worker`], [`apply`] (with `calls` and `membership`), [`answers`], [`status`], [`duty`], [`driver`],
-//! [`lease`], [`placement`], [`snapshot`]. Tests of one module stand in it; whole stories by rule are in `tests/it`.
+//! Reading order: [`command`], [`state`], [`worker`], [`apply`] (with `decision`, `calls`, `membership`),
+//! [`answers`], [`status`], [`duty`], [`driver`], [`lease`], [`placement`], [`snapshot`].
+//! Tests of one module stand in it; whole stories by rule are in `tests/it`.
 
 pub mod answers;
 pub mod apply;
 mod calls;
 pub mod command;
+mod decision;
 pub mod driver;
 pub mod duty;
 pub mod lease;

@@ -3,10 +3,11 @@
 //! Not here: what a worker's phases are and how they follow each other ([`crate::worker`]); how a transition ends
 //! ([`crate::duty`], [`crate::driver`]).
 
-use crate::apply::{Decision, Refusal, refuse};
 use crate::command::{ControlAnswer, EvictReason};
+use crate::decision::{Decision, Refusal, refuse};
 use crate::state::{Control, Job};
 use crate::worker::{Phase, Transition, TransitionKind, Worker};
+use petuum_chaos::{Mutant, mutated};
 use petuum_types::{ErrorKind, Incarnation, JobId, RequestId, WorkerId};
 
 /// Who and how a call registers.
@@ -75,7 +76,7 @@ impl Control {
         };
         let speaker = worker.speaker();
         match named {
-            Some(named) if named < speaker => {
+            Some(named) if named < speaker && !mutated(Mutant::StaleEvictHonoured) => {
                 return refuse(
                     ErrorKind::Replaced,
                     format!("{id} of job `{}` is {speaker} now; {named} was replaced", job.name),

@@ -7,6 +7,7 @@ use crate::groups::{ControlReplica, Running};
 use crate::shared::Inner;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use petuum_chaos::{Failpoint, reached};
 use petuum_consensus::ProposeError;
 use petuum_control::{Control, ControlAnswer, ControlCommand, Driver, Errand, ErrandId};
 use petuum_net::{status, wire};
@@ -53,6 +54,7 @@ async fn lead(inner: &Arc<Inner>, running: &Running, control: &ControlReplica) {
         proposals.extend(control.cell.with(|state| lock(&inner.leases).expired(state)));
         for command in &proposals {
             log_expiry(command);
+            reached(Failpoint::ProposalBefore);
             match propose(control, command).await {
                 // What is refused now will be refused again: not in a spin, each attempt is an entry of the log.
                 Ok(ControlAnswer::Refused { message, .. }) => {
@@ -73,6 +75,7 @@ async fn lead(inner: &Arc<Inner>, running: &Running, control: &ControlReplica) {
             Some((id, answer)) = errands.next() => {
                 under_way.remove(&id);
                 if let Some(answer) = answer {
+                    reached(Failpoint::ErrandAfterAnswer);
                     control.cell.with(|state| driver.answer(state, &id, answer));
                 }
             }
@@ -116,6 +119,7 @@ pub(crate) async fn propose(control: &ControlReplica, command: &ControlCommand) 
 /// Sends one errand until its shard has answered or this attempt's time is over; the driver then asks again.
 async fn run_errand(inner: &Arc<Inner>, running: &Running, errand: Errand) -> (ErrandId, Option<ShardAnswer>) {
     let deadline = inner.settings.peer_call();
+    reached(Failpoint::ErrandBeforeSend);
     let answer = tokio::time::timeout(deadline, ask_shard(inner, running, errand.shard, &errand.command)).await;
     match answer {
         Ok(Ok(answer)) => {

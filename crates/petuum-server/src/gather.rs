@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
+use petuum_chaos::{Failpoint, reached};
 use petuum_consensus::{Group, ProposeError};
 use petuum_net::{convert, wire};
 use petuum_types::message::WorkerMessage;
@@ -158,7 +159,10 @@ async fn run(shared: Arc<Shared>, mut queued: mpsc::UnboundedReceiver<Pending>) 
         }
         tokio::select! {
             biased;
-            Some((batch, result)) = in_flight.next() => shared.finish(batch, result),
+            Some((batch, result)) = in_flight.next() => {
+                reached(Failpoint::GatherBeforeReply);
+                shared.finish(batch, result);
+            }
             first = queued.recv(), if open && room => match first {
                 Some(first) => in_flight.push(propose(&shared, first, &mut queued, &mut carried)),
                 None => open = false,
@@ -176,6 +180,7 @@ fn propose(
 ) -> BoxFuture<'static, (Vec<Pending>, Result<Bytes, ProposeError>)> {
     let batch = gather(first, queued, carried, limits::ENTRY_BYTES_MAX);
     let messages: Vec<Bytes> = batch.iter().map(|p| p.bytes.clone()).collect();
+    reached(Failpoint::GatherBeforePropose);
     let result = shared.group.submit(entry::encode_messages(&messages));
     async move { (batch, result.await) }.boxed()
 }

@@ -1,5 +1,6 @@
 //! The leases of the control group's leader (P16): soft state, timed by its monotonic clock.
 
+use petuum_chaos::{Mutant, mutated};
 use petuum_control::{Control, ControlCommand, Leases};
 use petuum_types::{Incarnation, JobId, WorkerId};
 use std::time::Duration;
@@ -15,11 +16,17 @@ pub(crate) struct LeaseTable {
 
 impl LeaseTable {
     pub(crate) fn begin(&mut self) {
+        if self.current.is_some() && mutated(Mutant::LeaseKeptOverFailover) {
+            return;
+        }
         self.current = Some((Instant::now(), Leases::new()));
     }
 
     pub(crate) fn end(&mut self) {
-        *self = Self::default();
+        self.confirmed = None;
+        if !mutated(Mutant::LeaseKeptOverFailover) {
+            self.current = None;
+        }
     }
 
     /// Whether a majority has confirmed within `age` that this node leads.

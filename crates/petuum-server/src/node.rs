@@ -10,6 +10,7 @@ use crate::settings::NodeSettings;
 use crate::shared::{Inner, Stopped};
 use crate::watermark::Watermark;
 use futures::FutureExt;
+use petuum_chaos::{Failpoint, reached};
 use petuum_consensus::Consensus;
 use petuum_net::transport::{Connector, Listener, incoming};
 use petuum_storage::{Store, Syncer};
@@ -62,7 +63,9 @@ impl Node {
         parts.settings.validate().map_err(|e| Error::new(ErrorKind::InvalidArgument, e))?;
         let storage = |e: petuum_storage::Error| Error::new(ErrorKind::Storage, e.to_string());
         let mut random = fastrand::Rng::with_seed(parts.seed);
+        reached(Failpoint::BootBeforeCount);
         let boot = parts.store.next_boot(random.u64(..)).map_err(storage)?;
+        reached(Failpoint::BootAfterCount);
         let identity = Identity::load(&parts.store)?;
         let period = Duration::from_millis(parts.settings.free_check_ms);
         let (watermark, watching) = Watermark::watch(parts.store.clone(), parts.settings.free_bytes_min, period);
@@ -206,6 +209,7 @@ async fn take_part(inner: Arc<Inner>, seed: u64) {
 
 async fn start_groups(inner: &Arc<Inner>, identity: Identity, seed: u64) -> Result<(), Error> {
     introduce(inner, &identity).await?;
+    reached(Failpoint::HelloBeforeGroups);
     let parts = petuum_consensus::Parts {
         cluster: identity.cluster,
         node: identity.node,

@@ -5,7 +5,7 @@
 //! [`Committer::on_lost`]. It is `Clone + Eq + Hash`, so that a model checker can drive it against the shards' machine.
 //!
 //! Reading order: `settings` (who speaks and the limits), `event` (what the caller is told), `pending` (one clock on its
-//! way), `lane` (one shard's sequences and resending), `committer`, `answer` (outcomes), `abort` (P4), `progress` (what
+//! way), `lane` (one shard's sequences and resending), `committer`, `answer` (outcomes), `abort` (P4; its state is `giving_up`), `progress` (what
 //! a caller may ask, also whom it waits for).
 
 mod abort;
@@ -13,6 +13,7 @@ mod answer;
 mod committer;
 mod counters;
 mod event;
+mod giving_up;
 mod lane;
 mod pending;
 mod progress;

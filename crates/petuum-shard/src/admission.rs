@@ -4,6 +4,7 @@
 
 use crate::member::{Member, Standing};
 use crate::shard::Shard;
+use petuum_chaos::{Mutant, mutated};
 use petuum_types::message::{Kind, WorkerMessage};
 use petuum_types::outcome::{Fence, Outcome, Retry};
 use std::cmp::Ordering;
@@ -16,6 +17,7 @@ impl Shard {
             Ordering::Equal => Ok(member),
             // Sequences below the floor were given under an older map: this content was never taken.
             Ordering::Less if message.sequence >= member.floor => Err(repeated(member, message)),
+            Ordering::Greater if mutated(Mutant::SequenceGapAccepted) => Ok(member),
             Ordering::Less | Ordering::Greater => Err(Outcome::Retry(Retry::Gap { expected: member.next })),
         }
     }
@@ -39,6 +41,7 @@ impl Shard {
         match member.fence(message.incarnation) {
             Some(fence) => Err(Outcome::Fenced(fence)),
             None if message.incarnation == member.incarnation && member.settled => Ok(member),
+            None if mutated(Mutant::IncarnationNotChecked) && member.settled => Ok(member),
             None => Err(unregistered),
         }
     }
@@ -50,7 +53,7 @@ impl Member {
     /// Between fence and settle a lower incarnation may not speak, but it is not told so yet: whether it was replaced or
     /// removed is decided by the settle, and a final answer must give the true reason.
     pub(crate) fn fence(&self, incarnation: petuum_types::Incarnation) -> Option<Fence> {
-        if !self.settled || incarnation > self.incarnation {
+        if !self.settled || incarnation > self.incarnation || mutated(Mutant::IncarnationNotChecked) {
             return None;
         }
         match self.standing {

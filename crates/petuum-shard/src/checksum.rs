@@ -1,20 +1,14 @@
 //! Sums that replicas compare at a common log index (G6).
 //!
 //! Rows are summed per slot, kept up to date by every entry; everything else (clocks, sessions, staged parts, schemas) is
-//! one sum, computed when asked for. Replicas under load are rarely at one index, so the sum of all rows at every
-//! [`MARK_INTERVAL`]th index is remembered for a while, as part of the state.
+//! one sum, computed when asked for. For replicas that are never seen at one index there are [`crate::marks`].
 
 use crate::shard::Shard;
 use crate::snapshot;
-use crate::table::{Tables, row_sum};
+use crate::table::row_sum;
 use petuum_types::{LogIndex, Slot, checksum};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
-
-/// Every how many log indices the sum of all rows is remembered.
-pub const MARK_INTERVAL: u64 = 1024;
-/// How many marks are kept.
-const MARKS_MAX: usize = 16;
+use std::collections::BTreeMap;
 
 /// A shard's sums at one log index. Equal states have equal sums, whatever each replica was restored from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -68,37 +62,9 @@ impl Shard {
         Checksums { index: self.applied, slots: sums.into_iter().collect(), rest: snapshot::sum_without_rows(self) }
     }
 
-    /// The sum of all rows at the latest multiples of [`MARK_INTERVAL`], oldest first.
+    /// The sum of all rows at the latest multiples of [`crate::MARK_INTERVAL`], oldest first.
     #[must_use]
     pub fn checksum_marks(&self) -> Vec<(LogIndex, u64)> {
-        self.marks.0.iter().copied().collect()
-    }
-}
-
-/// The remembered sums.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct Marks(VecDeque<(LogIndex, u64)>);
-
-impl Marks {
-    /// Before the entry at `to` changes anything: notes a multiple between the two indices.
-    pub(crate) fn passed(&mut self, from: LogIndex, to: LogIndex, tables: &Tables) {
-        let multiple = to.0 - to.0 % MARK_INTERVAL;
-        if multiple > from.0 && multiple < to.0 {
-            self.push(LogIndex(multiple), tables);
-        }
-    }
-
-    /// After the entry at `index`.
-    pub(crate) fn reached(&mut self, index: LogIndex, tables: &Tables) {
-        if index.0.is_multiple_of(MARK_INTERVAL) {
-            self.push(index, tables);
-        }
-    }
-
-    fn push(&mut self, index: LogIndex, tables: &Tables) {
-        if self.0.len() == MARKS_MAX {
-            self.0.pop_front();
-        }
-        self.0.push_back((index, tables.sum()));
+        self.marks.iter().collect()
     }
 }

@@ -1,6 +1,7 @@
 //! A job as a shard knows it.
 
 use crate::member::Member;
+use petuum_chaos::{Mutant, mutated};
 use petuum_types::{Clock, Generation, WorkerId};
 use std::collections::BTreeMap;
 
@@ -24,6 +25,11 @@ impl Job {
     /// worker that is joining (P15).
     pub(crate) fn raise_min_clock(&mut self) {
         let least = self.members.values().filter(|m| m.is_live()).map(|m| m.clock).min();
+        if mutated(Mutant::MinClockOfGreatest) {
+            let greatest = self.members.values().filter(|m| m.is_live()).map(|m| m.clock).max();
+            self.min_clock = greatest.unwrap_or_default().max(self.min_clock);
+            return;
+        }
         if let Some(least) = least {
             assert!(least >= self.min_clock, "a live worker at {least} below the min clock {}", self.min_clock);
             self.min_clock = least;

@@ -18,12 +18,14 @@
 //!
 //! Reading order: [`shard`] (what can be asked), `job` and `member` (what a shard keeps of a worker), `admission` (who may
 //! speak, and in which order: P4), `stage` (P2), `tick` (P3), `transition` (P5, P15), `command`, `table`, [`read`] (P10),
-//! [`parked`] (P11), [`checksum`] (G6), [`snapshot`], [`status`]. Tests of rules and schedules are in `tests/it`.
+//! [`parked`] (P11), [`checksum`] and [`marks`] (G6), [`snapshot`], [`status`]. Tests of rules and schedules are in `tests/it`.
 
 mod admission;
 pub mod checksum;
 mod command;
+mod defect;
 mod job;
+pub mod marks;
 mod member;
 pub mod parked;
 pub mod read;
@@ -36,7 +38,8 @@ mod table;
 mod tick;
 mod transition;
 
-pub use checksum::{Checksums, MARK_INTERVAL};
+pub use checksum::Checksums;
+pub use marks::MARK_INTERVAL;
 pub use parked::{Full, ParkLimit, ParkedReads};
 pub use read::ReadOutcome;
 pub use settings::Settings;

@@ -7,6 +7,7 @@
 
 use crate::read::{Blocked, ReadOutcome};
 use crate::shard::Shard;
+use petuum_chaos::{Mutant, mutated};
 use petuum_types::read::Read;
 use petuum_types::{LogIndex, RowId, limits};
 use std::collections::BTreeMap;
@@ -113,7 +114,7 @@ impl<T> ParkedReads<T> {
         if self.is_empty() {
             return Vec::new();
         }
-        let all = self.command != shard.last_command();
+        let all = self.command != shard.last_command() && !mutated(Mutant::ReadNotWokenByCommand);
         self.command = shard.last_command();
         let due = |group: &Option<Blocked>| all || group.is_none_or(|blocked| shard.has_come(blocked));
         let due: Vec<Vec<Parked<T>>> =
@@ -150,6 +151,12 @@ impl<T> ParkedReads<T> {
         let all: Vec<_> = std::mem::take(&mut self.groups).into_values().flatten().collect();
         (self.count, self.bytes) = (0, 0);
         in_order(all).into_iter().map(|token| (token, reason.clone())).collect()
+    }
+
+    /// How many wait that need not, as the shard is: none, once [`ParkedReads::wake`] has seen its state. For audits.
+    #[must_use]
+    pub fn overdue(&self, shard: &Shard) -> usize {
+        self.groups.values().flatten().filter(|parked| shard.blocked(&parked.read).is_none()).count()
     }
 
     fn forget(&mut self, parked: &Parked<T>) {

@@ -3,6 +3,7 @@
 
 use crate::shard::Shard;
 use crate::table::Table;
+use petuum_chaos::{Mutant, mutated};
 use petuum_kernels::initial_row;
 use petuum_types::outcome::Fence;
 use petuum_types::read::{Read, ReadAnswer, ReadRefusal, RowAnswer};
@@ -111,7 +112,7 @@ impl Shard {
         if read.generation > job.generation {
             return blocked(Blocked::Command);
         }
-        if job.min_clock < read.min_clock {
+        if job.min_clock < read.min_clock && !mutated(Mutant::FollowerAnswersEarly) {
             return blocked(Blocked::MinClock(read.job, read.min_clock));
         }
         let Some((worker, incarnation)) = read.reader else { return Ok(Clock::ZERO) };

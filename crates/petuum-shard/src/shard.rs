@@ -1,7 +1,7 @@
 //! The state of one shard and its entry points. The rules are in the modules named by each.
 
-use crate::checksum::Marks;
 use crate::job::Job;
+use crate::marks::Marks;
 use crate::member::Member;
 use crate::settings::Settings;
 use crate::table::{Tables, Touched};

@@ -6,6 +6,7 @@ use crate::member::Member;
 use crate::shard::Shard;
 use crate::stage;
 use crate::table::Touched;
+use petuum_chaos::{Mutant, mutated};
 use petuum_types::command::WorkerKey;
 use petuum_types::message::{Kind, WorkerMessage};
 use petuum_types::outcome::{Outcome, Refusal, Retry};
@@ -28,13 +29,20 @@ impl Shard {
         entry_bytes: usize,
         touched: &mut Touched,
     ) -> Outcome {
-        let effect = match self.admission(message) {
+        let admitted = match self.admission(message) {
+            Err(_) if mutated(Mutant::DedupByLeaderOnly) => self.speaker(message),
+            admitted => admitted,
+        };
+        let effect = match admitted {
             Err(outcome) => return outcome,
             Ok(member) => self.check_content(member, message),
         };
         let refusals_max = self.settings.refusals_max;
         let key = key_of(message);
         let member = self.member_mut(key);
+        if mutated(Mutant::SequenceGapAccepted) {
+            member.next = message.sequence;
+        }
         member.forget_refusals(message.acked_below);
         match effect {
             Err(refusal) => return refuse(member, refusal, refusals_max),
@@ -48,6 +56,9 @@ impl Shard {
             Kind::Stage => {
                 let payload = stage::kept(&message.payload, entry_bytes);
                 member.staged.insert(message.clock, message.epoch, message.count, payload);
+                if mutated(Mutant::VisibleBeforeTick) {
+                    self.tables.apply_part(index, &message.payload, touched);
+                }
             }
             Kind::Tick => self.tick(index, key, touched),
             Kind::StageTick => {
@@ -87,6 +98,9 @@ impl Shard {
         let member = job.members.get_mut(&key.worker).expect("the member was just looked up");
         let clock = member.clock;
         for part in member.staged.take(clock).values() {
+            if mutated(Mutant::VisibleBeforeTick) {
+                continue;
+            }
             member.non_finite += self.tables.apply_part(index, part, touched);
         }
         member.clock = clock.next();
@@ -97,7 +111,10 @@ impl Shard {
 
     /// Ticks a member up to `end` from what it holds staged (P5); a clock without parts here is an empty tick.
     pub(crate) fn tick_up_to(&mut self, index: LogIndex, key: WorkerKey, end: Clock, touched: &mut Touched) {
-        let parts = self.member_mut(key).staged.take_below(end);
+        let mut parts = self.member_mut(key).staged.take_below(end);
+        if mutated(Mutant::SettleTicksNothing) {
+            parts.clear();
+        }
         let left_out: u64 = parts.iter().map(|part| self.tables.apply_part(index, part, touched)).sum();
         let member = self.member_mut(key);
         member.non_finite += left_out;

@@ -6,6 +6,7 @@
 use crate::member::{Member, Standing};
 use crate::shard::Shard;
 use crate::table::Touched;
+use petuum_chaos::{Mutant, mutated};
 use petuum_types::command::{ShardAnswer, WorkerKey};
 use petuum_types::{Clock, Incarnation, LogIndex, Sequence};
 use std::cmp::Ordering;
@@ -37,14 +38,16 @@ impl Shard {
             std::collections::btree_map::Entry::Occupied(place) => {
                 let member = place.into_mut();
                 match incarnation.cmp(&member.incarnation) {
+                    Ordering::Less if mutated(Mutant::LowerFenceTaken) => member,
                     Ordering::Less => return ShardAnswer::Stale { incarnation: member.incarnation },
                     // A repeat changes nothing, also not the sequences, and is answered as the first time.
+                    Ordering::Equal if mutated(Mutant::RepeatedFenceResets) => member,
                     Ordering::Equal => return ShardAnswer::Clock(member.fenced_at),
                     Ordering::Greater => member,
                 }
             }
         };
-        if admit && !member.is_live() {
+        if admit && !member.is_live() && !mutated(Mutant::JoinNotCountedAtFence) {
             // Counted from this entry on, so that the min clock cannot run ahead of the joiner. A worker that was removed
             // here at a later clock than the min clock is counted there: its clocks below were applied, and C, the greatest
             // of all answers and of that clock, is not lower.
@@ -97,7 +100,7 @@ fn misfit(member: &Member, to: &Goal) -> Option<String> {
     if to.clock < member.clock {
         return Some(format!("settled at {}, but the fence answered {}", to.clock, member.clock));
     }
-    if to.keep && !member.is_live() {
+    if to.keep && !member.is_live() && !mutated(Mutant::JoinNotCountedAtFence) {
         return Some("to go on, but it is not counted here; its fence did not admit it".into());
     }
     None

@@ -4,6 +4,7 @@
 //! dropped; none is called while a lock of this crate is held; after a failure no callback is called with `Ok`.
 
 use crate::Error;
+use petuum_chaos::{Mutant, mutated};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
@@ -106,6 +107,10 @@ impl Queue {
         self.announce();
         let done = done.map(|done| Waiting { done: Some(done), dir: self.dir.clone() });
         match (outcome, done) {
+            (Ok(()), Some(done)) if mutated(Mutant::AckBeforeFsync) => {
+                done.complete(Ok(()));
+                Ok(())
+            }
             (Ok(()), Some(done)) => self.push(done),
             (Ok(()), None) => self.check(),
             (Err(error), done) => {

@@ -5,6 +5,7 @@
 
 use crate::store::Shared;
 use crate::{Error, Store};
+use petuum_chaos::{Failpoint, reached};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -47,13 +48,16 @@ impl Syncer {
         if waiting.is_empty() {
             return engine.queue.poisoned().map_or(Ok(0), Err);
         }
+        reached(Failpoint::SyncBefore);
         let outcome = engine.sync();
+        reached(Failpoint::SyncAfter);
         // Also if another write failed meanwhile: nobody hears `Ok` after a failure.
         let told = engine.queue.poisoned().map_or(outcome.clone(), Err);
         let count = waiting.len();
         for waiting in waiting {
             waiting.complete(told.clone());
         }
+        reached(Failpoint::SyncAcked);
         engine.queue.announce();
         outcome.and(told).map(|()| count)
     }

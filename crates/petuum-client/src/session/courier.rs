@@ -2,6 +2,7 @@
 
 use super::core::Core;
 use crate::cluster::Cluster;
+use petuum_chaos::{Failpoint, reached};
 use petuum_net::wire;
 use petuum_net::wire::data_client::DataClient;
 use petuum_types::{Error, ErrorKind, NodeId, ShardId, limits};
@@ -69,6 +70,7 @@ fn collect(core: &Core, node: NodeId) -> Option<wire::CommitFrame> {
         while bytes < FRAME_BYTES {
             let Some(message) = state.committer.next_message(shard) else { break };
             let message = message.encode();
+            reached(Failpoint::WorkerBeforeSend);
             bytes += message.len();
             messages.push(wire::ShardMessage { shard: shard.0, message });
         }
@@ -112,6 +114,7 @@ async fn carry(core: &Core, node: NodeId, first: wire::CommitFrame, patience: Du
             biased;
             reply = replies.message() => match reply {
                 Ok(Some(reply)) => {
+                    reached(Failpoint::WorkerAfterAnswer);
                     heard = Instant::now();
                     due = due.saturating_sub(reply.replies.len());
                     reply.replies.iter().for_each(|r| core.on_reply(node, r));

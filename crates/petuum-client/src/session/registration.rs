@@ -1,6 +1,7 @@
 //! How a process becomes a worker (P15, P17).
 
 use crate::cluster::Cluster;
+use petuum_chaos::{Failpoint, reached};
 use petuum_net::convert;
 use petuum_net::wire;
 use petuum_net::wire::session_client::SessionClient;
@@ -43,6 +44,7 @@ pub(super) async fn register(place: &Place, worker: WorkerId, rejoin: bool) -> R
         rejoin,
         wait_ms: 0,
     };
+    reached(Failpoint::WorkerBeforeRegister);
     let answer = cluster
         .control(|channel, wait_ms| {
             let request = wire::RegisterRequest { wait_ms, ..request.clone() };
@@ -51,6 +53,7 @@ pub(super) async fn register(place: &Place, worker: WorkerId, rejoin: bool) -> R
         .await;
     cluster.end_registration(place.job, worker, !answer.as_ref().is_err_and(Error::is_retryable));
     let answer = answer.map_err(|e| e.context(format_args!("registering {worker} of job {:?}", place.name)))?;
+    reached(Failpoint::WorkerAfterRegister);
     Ok(Registration {
         worker,
         incarnation: Incarnation(answer.incarnation),

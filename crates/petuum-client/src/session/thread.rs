@@ -5,6 +5,7 @@ use super::reader;
 use super::running::Running;
 use crate::worker::{Deltas, Table, Worker};
 use futures::future::try_join_all;
+use petuum_chaos::{Failpoint, reached};
 use petuum_net::convert;
 use petuum_net::wire;
 use petuum_net::wire::session_client::SessionClient;
@@ -222,8 +223,12 @@ impl Worker for WorkerThread {
         self.until(room, State::waiting_for).await?;
         // Between the look and the tick another thread may have taken the room: then this one waits again.
         loop {
+            reached(Failpoint::WorkerBeforeClock);
             match self.core().tick(self.index()) {
-                Ok(()) => return Ok(self.now()),
+                Ok(()) => {
+                    reached(Failpoint::WorkerAfterClock);
+                    return Ok(self.now());
+                }
                 Err(error) if error.kind() == ErrorKind::ResourceExhausted => {
                     self.until(room, State::waiting_for).await?;
                 }
@@ -252,6 +257,7 @@ impl Worker for WorkerThread {
 
     async fn leave(mut self) -> Result<Clock, Error> {
         self.flush().await?;
+        reached(Failpoint::WorkerBeforeLeave);
         let core = self.core();
         let request = wire::LeaveRequest {
             format: petuum_net::FORMAT,

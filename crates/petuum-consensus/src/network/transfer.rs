@@ -5,8 +5,8 @@
 use super::{Network, decode};
 use crate::peers::Traffic;
 use crate::record::{Ballot, Manifest, SnapshotHead};
-use crate::snapshot::SnapshotData;
-use crate::types::{Snapshot, Types, Vote};
+use crate::snapshot::{Snapshot, SnapshotData};
+use crate::types::{Types, Vote};
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use openraft::errors::{ErrorSource, NetworkError, ReplicationClosed, StreamingError, Unreachable};

@@ -3,7 +3,8 @@
 
 use crate::frame;
 use crate::record::{AppendAnswer, AppendHead};
-use crate::types::{AppendRequest, Raft};
+use crate::state::Raft;
+use crate::types::AppendRequest;
 use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use petuum_net::wire::RaftRecord;

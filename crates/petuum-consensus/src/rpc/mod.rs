@@ -7,12 +7,12 @@
 mod append;
 mod install;
 
-use crate::consensus::Groups;
+use crate::groups::Groups;
 use crate::node::Node;
 use crate::peers::Envelope;
 use crate::record::{TransferAnswer, TransferCall, VoteAnswer, VoteCall};
 use crate::runtime::Rt;
-use crate::types::Raft;
+use crate::state::Raft;
 use futures::stream::BoxStream;
 use petuum_net::wire::{RaftCall, RaftRecord, SnapshotFrame, SnapshotProgress};
 use petuum_net::{convert, status};

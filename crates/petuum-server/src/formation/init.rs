@@ -2,6 +2,7 @@
 
 use crate::identity::Identity;
 use crate::shared::Inner;
+use petuum_chaos::{Failpoint, reached};
 use petuum_net::{convert, status, wire};
 use petuum_types::map::ShardMap;
 use petuum_types::{ClusterId, Error, ErrorKind, MapEpoch, NodeId, codec};
@@ -142,7 +143,9 @@ pub(crate) async fn adopt(inner: &Inner, identity: Identity) -> Result<(), Error
             known.node, known.cluster, identity.node, identity.cluster
         ))),
         None => {
+            reached(Failpoint::ClaimBeforeWrite);
             identity.save(&inner.store).await?;
+            reached(Failpoint::ClaimAfterWrite);
             tracing::info!(cluster = %identity.cluster, node = %identity.node, "this node now belongs to a cluster");
             inner.set_identity(identity);
             Ok(())

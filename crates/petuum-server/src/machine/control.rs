@@ -1,6 +1,7 @@
 //! The control group's replica.
 
 use bytes::Bytes;
+use petuum_chaos::{Failpoint, reached};
 use petuum_consensus::{Machine, MachineError, SnapshotView};
 use petuum_control::{Control, ControlCommand};
 use petuum_types::{LogIndex, codec};
@@ -72,6 +73,14 @@ impl Machine for ControlMachine {
         let command: ControlCommand = codec::decode(&entry)
             .map_err(|e| MachineError::new(format!("control group, {index}: {e}; the replica stops here")))?;
         let answer = self.cell.lock().apply(index, &command);
+        let point = match command {
+            ControlCommand::Register { .. } => Some(Failpoint::RegisterAfterApply),
+            ControlCommand::Evict { .. } => Some(Failpoint::EvictAfterApply),
+            ControlCommand::RecordClock { .. } => Some(Failpoint::ClockRecorded),
+            ControlCommand::RecordSettled { .. } => Some(Failpoint::SettledRecorded),
+            _ => None,
+        };
+        point.into_iter().for_each(reached);
         self.cell.applied.send_replace(index);
         Ok(codec::encode(&answer).into())
     }

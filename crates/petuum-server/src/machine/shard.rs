@@ -1,9 +1,12 @@
 //! A shard's replica: the state, the reads parked on it, and the adapter that consensus drives.
 
 use bytes::Bytes;
+use petuum_chaos::{Failpoint, Mutant, mutated, reached};
 use petuum_consensus::{Machine, MachineError, SnapshotView};
 use petuum_shard::{Applied, ParkLimit, ParkedReads, ReadOutcome, Restore, Settings, Shard, View};
+use petuum_types::command::ShardCommand;
 use petuum_types::entry::Entry;
+use petuum_types::message::{Kind, WorkerMessage};
 use petuum_types::read::{Read, ReadAnswer, ReadRefusal};
 use petuum_types::{Clock, Error, ErrorKind, JobId, LogIndex, ShardId, codec, limits};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -70,6 +73,13 @@ impl ShardCell {
         self.lock().parked.len()
     }
 
+    /// How many reads are parked that need not be (P11): none. For audits.
+    #[must_use]
+    pub fn overdue_reads(&self) -> usize {
+        let state = self.lock();
+        state.parked.overdue(&state.shard)
+    }
+
     /// The min clock of a job here, 0 if the job is unknown.
     #[must_use]
     pub fn min_clock(&self, job: JobId) -> Clock {
@@ -88,6 +98,9 @@ impl ShardCell {
                 let message =
                     format!("{}: a read of {bytes} bytes; ask for fewer rows, {READ_BYTES_MAX} bytes at most", self.id);
                 return Err(ReadFailure::Error(Error::new(ErrorKind::InvalidArgument, message)));
+            }
+            if mutated(Mutant::ReadCreatesRow) {
+                state.shard.create_rows_of(&read);
             }
             match state.shard.read(&read) {
                 ReadOutcome::Answer(answer) => return Ok(answer),
@@ -136,8 +149,13 @@ impl ShardCell {
 
     fn replace(&self, shard: Shard) {
         let mut state = self.lock();
-        state.shard = shard;
-        state.wake();
+        let before = std::mem::replace(&mut state.shard, shard);
+        if mutated(Mutant::SnapshotKeepsOldRows) {
+            state.shard.keep_rows_of(&before);
+        }
+        if !mutated(Mutant::ReadNotWokenBySnapshot) {
+            state.wake();
+        }
     }
 }
 
@@ -177,7 +195,10 @@ impl Machine for ShardMachine {
         // An entry was checked before it was proposed; one that does not decode is damage or of a newer version.
         let entry = Entry::decode(&entry)
             .map_err(|e| MachineError::new(format!("{}, {index}: {e}; the replica stops here", self.cell.id)))?;
-        Ok(match self.cell.apply(index, &entry) {
+        committed(&entry).into_iter().for_each(reached);
+        let applied = self.cell.apply(index, &entry);
+        carried_out(&entry).into_iter().for_each(reached);
+        Ok(match applied {
             Applied::Messages(outcomes) => codec::encode(&outcomes).into(),
             Applied::Command(answer) => codec::encode(&answer).into(),
         })
@@ -205,6 +226,37 @@ impl Machine for ShardMachine {
         }
         self.cell.replace(restore.finish().map_err(damaged)?);
         Ok(())
+    }
+}
+
+/// The failpoints before an entry is applied.
+fn committed(entry: &Entry) -> Vec<Failpoint> {
+    let Entry::Messages(messages) = entry else { return Vec::new() };
+    let point = |message: &WorkerMessage| match message.kind {
+        Kind::Stage => Some(Failpoint::StageBeforeApply),
+        Kind::Tick | Kind::StageTick => Some(Failpoint::TickBeforeApply),
+        Kind::Abort => None,
+    };
+    messages.iter().filter_map(point).collect()
+}
+
+/// The failpoints after it, with its answer not sent.
+fn carried_out(entry: &Entry) -> Vec<Failpoint> {
+    let message = |message: &WorkerMessage| match message.kind {
+        Kind::Stage => Failpoint::StageAfterApply,
+        Kind::Tick | Kind::StageTick => Failpoint::TickAfterApply,
+        Kind::Abort => Failpoint::AbortAfterApply,
+    };
+    match entry {
+        Entry::Messages(messages) => messages.iter().map(message).collect(),
+        Entry::Command(command) => vec![match command {
+            ShardCommand::Own { .. } => Failpoint::OwnAfterApply,
+            ShardCommand::OpenJob { .. } => Failpoint::OpenJobAfterApply,
+            ShardCommand::CreateTable(_) => Failpoint::CreateTableAfterApply,
+            ShardCommand::DropTable(_) => Failpoint::DropTableAfterApply,
+            ShardCommand::Fence { .. } => Failpoint::FenceAfterApply,
+            ShardCommand::Settle { .. } => Failpoint::SettleAfterApply,
+        }],
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::wait::{leading, leading_now, log, until};
 use crate::shared::Inner;
+use petuum_chaos::{Failpoint, reached};
 use petuum_control::{ControlAnswer, ControlCommand, EvictReason, RegistrationStatus, Standing};
 use petuum_net::status::{check_format, to_status};
 use petuum_net::wire::session_server::Session;
@@ -82,7 +83,9 @@ impl Session for Service {
                 other => format!("{other:?}"),
             },
         );
-        answered.await.map(Response::new).map_err(|e| to_status(&e))
+        let answered = answered.await;
+        reached(Failpoint::RegisterBeforeAnswer);
+        answered.map(Response::new).map_err(|e| to_status(&e))
     }
 
     async fn heartbeat(

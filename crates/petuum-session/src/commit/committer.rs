@@ -6,9 +6,9 @@
 //! * a clock that is given up has sent no tick anywhere (P4), so that all shards apply a clock or none does (G2);
 //! * while aborts are open nothing new of their clocks exists here, so nothing of a new attempt can go out.
 
-use super::abort::Abort;
 use super::counters::Counters;
 use super::event::End;
+use super::giving_up::Abort;
 use super::lane::{Draft, Lane};
 use super::pending::Pending;
 use super::settings::{SessionStart, Settings};

@@ -6,6 +6,7 @@
 //! floor, which is at least the index of every row of it that was let go. So a worker never reads an older state of a
 //! row than it has read. Which row goes when space is short depends only on the order of calls.
 
+use petuum_chaos::{Mutant, mutated};
 use petuum_types::read::{ReadAnswer, RowAnswer};
 use petuum_types::{Clock, LogIndex, RowId, ShardId, TableId, Values};
 use std::collections::BTreeMap;
@@ -127,12 +128,14 @@ impl RowCache {
         row: &RowAnswer,
     ) -> Option<CachedRow> {
         let key = (table, row.row);
+        let older_may = mutated(Mutant::OlderRowReplacesNewer);
         if let Some(cached) = self.rows.get(&key)
             && cached.index >= answer.index
+            && !older_may
         {
             return self.get(table, row.row).cloned();
         }
-        if answer.index < self.min_index(shard, table, row.row) {
+        if answer.index < self.min_index(shard, table, row.row) && !older_may {
             return None;
         }
         self.remove(key);
@@ -157,8 +160,10 @@ impl RowCache {
         while self.bytes > self.limit {
             let (_, key) = self.order.pop_first().expect("bytes are kept, so a row is");
             let gone = self.remove(key).expect("rows in order of use are cached");
-            let floor = self.floors.entry(gone.shard).or_default();
-            *floor = gone.index.max(*floor);
+            if !mutated(Mutant::EvictedRowLeavesNoFloor) {
+                let floor = self.floors.entry(gone.shard).or_default();
+                *floor = gone.index.max(*floor);
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 //! contains the own clocks below some `own_clock >= floor` is shown whole by adding the clocks from `own_clock` on.
 
 use crate::updates::ClockUpdates;
+use petuum_chaos::{Mutant, mutated};
 use petuum_types::{Clock, RowId, TableId, Values};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +38,9 @@ impl OwnUpdates {
 
     /// Keeps a finished clock's updates. Past the byte limit the oldest go, and the floor rises instead.
     pub(super) fn push(&mut self, clock: Clock, updates: Arc<ClockUpdates>) {
+        if mutated(Mutant::OwnWritesDroppedAtClock) {
+            return;
+        }
         self.bytes += updates.bytes();
         self.clocks.insert(clock, updates);
         while self.bytes > self.limit

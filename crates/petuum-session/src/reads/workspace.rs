@@ -10,6 +10,7 @@ use super::cache::{CacheSettings, CachedRow, RowCache};
 use super::own::OwnUpdates;
 use super::threads::ThreadClocks;
 use crate::updates::{ClockUpdates, Scalar, UpdateBuffer, ValuesRef};
+use petuum_chaos::{Mutant, mutated};
 use petuum_types::read::{ReadAnswer, RowAnswer};
 use petuum_types::{Clock, Error, ErrorKind, LogIndex, RowId, ShardId, Staleness, TableId, TableSchema, Values};
 use std::collections::BTreeMap;
@@ -150,7 +151,9 @@ impl Workspace {
     pub fn lookup(&mut self, thread: usize, schema: &TableSchema, row: RowId) -> Option<Arc<Values>> {
         let needs = self.needs(thread, schema);
         let floor = self.own.floor();
-        let cached = self.cache.get(schema.id, row).filter(|row| row.min_clock >= needs && row.own_clock >= floor)?;
+        let never_stale = mutated(Mutant::CacheNeverStale);
+        let fits = |row: &&CachedRow| (row.min_clock >= needs || never_stale) && row.own_clock >= floor;
+        let cached = self.cache.get(schema.id, row).filter(fits)?;
         let cached = cached.clone();
         Some(self.show(thread, (schema.id, row), &cached))
     }
@@ -189,7 +192,9 @@ impl Workspace {
     }
 
     fn needs(&self, thread: usize, schema: &TableSchema) -> Clock {
-        self.clocks.clock(thread).needs(schema.staleness).max(self.barrier)
+        let needs = self.clocks.clock(thread).needs(schema.staleness);
+        let needs = if mutated(Mutant::NeedsOneClockLess) { Clock(needs.0.saturating_sub(1)) } else { needs };
+        needs.max(self.barrier)
     }
 
     fn show(&mut self, thread: usize, (table, row): (TableId, RowId), cached: &CachedRow) -> Arc<Values> {

@@ -1,6 +1,6 @@
 //! The shapes of records, shared by writer and reader.
 
-use crate::checksum::Marks;
+use crate::marks::Marks;
 use crate::member::Member;
 use petuum_types::{
     Clock, Generation, JobId, LogIndex, MapEpoch, RowId, ShardId, TableId, TableSchema, WorkerId, checksum,

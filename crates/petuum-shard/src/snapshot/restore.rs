@@ -10,6 +10,7 @@ use crate::settings::Settings;
 use crate::shard::Shard;
 use crate::table::Table;
 use bytes::{Buf, Bytes, BytesMut};
+use petuum_chaos::{Mutant, mutated};
 use petuum_types::part::Part;
 use petuum_types::{ShardId, Slot, Values, checksum, codec, slot::SLOTS};
 
@@ -196,7 +197,9 @@ impl Restore {
         self.shard.epoch = head.epoch;
         self.shard.slots = head.slots;
         self.shard.tables.dropped = head.dropped;
-        self.shard.marks = head.marks;
+        if !mutated(Mutant::SnapshotForgetsMarks) {
+            self.shard.marks = head.marks;
+        }
         Ok(())
     }
 

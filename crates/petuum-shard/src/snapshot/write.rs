@@ -8,7 +8,8 @@ use crate::job::Job;
 use crate::shard::Shard;
 use crate::table::{SlotRows, le_bytes};
 use bytes::{BufMut, Bytes, BytesMut};
-use petuum_types::{JobId, LogIndex, TableId, Values, checksum, codec};
+use petuum_chaos::{Mutant, mutated};
+use petuum_types::{JobId, LogIndex, Sequence, TableId, Values, checksum, codec};
 use std::sync::Arc;
 
 /// A shard's state as of one index, kept apart from what the shard becomes.
@@ -101,11 +102,16 @@ fn rest_records(shard: &Shard) -> impl Iterator<Item = Record> + Send + use<> {
     }
     for (id, job) in &shard.jobs {
         for (worker, member) in &job.members {
-            let member = MemberRecord { job: *id, worker: *worker, member: member.clone() };
+            let mut member = MemberRecord { job: *id, worker: *worker, member: member.clone() };
+            if mutated(Mutant::DedupNotInSnapshot) {
+                member.member.next = Sequence(0);
+            }
             records.push(Record::small(Tag::Member, codec::encode(&member)));
         }
     }
-    shard.jobs.iter().for_each(|(id, job)| push_parts(*id, job, &mut records));
+    if !mutated(Mutant::StagedPartsNotInSnapshot) {
+        shard.jobs.iter().for_each(|(id, job)| push_parts(*id, job, &mut records));
+    }
     for table in shard.tables.live.values() {
         let table = TableRecord { schema: table.schema.as_ref().clone(), non_finite: table.non_finite };
         records.push(Record::small(Tag::Table, codec::encode(&table)));
