@@ -6,6 +6,8 @@
 //!     ├── SimCluster: real nodes, their deaths and links, views    (cluster/)
 //!     ├── UnitVectors: what reads may show under staleness         (oracle.rs)
 //!     ├── SimListener, SimConnector: petuum-net's seams            (net.rs)
+//!     ├── Failpoints: the power goes inside a step                (failpoints.rs)
+//!     ├── History: what happened, and a drawing of it             (history/)
 //!     ├── Disk: RocksDB's files, power failures, I/O errors        (disk/)
 //!     ├── Trace: everything that is logged, in virtual time        (trace.rs)
 //!     └── meta: one seed, two processes, equal traces              (meta.rs)
@@ -26,6 +28,8 @@ compile_error!(
 pub mod clock;
 pub mod cluster;
 pub mod disk;
+mod failpoints;
+pub mod history;
 pub mod meta;
 mod net;
 pub mod oracle;
@@ -35,6 +39,8 @@ mod trace;
 pub use cluster::{ClusterBuilder, SimCluster};
 pub use petuum_server::NodeSettings;
 
+pub use failpoints::{Failpoints, Struck};
+pub use history::History;
 pub use net::{SimConnector, SimListener};
 pub use simulation::{Error, Settings, Simulation, TICK};
 pub use trace::Trace;

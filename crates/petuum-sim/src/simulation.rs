@@ -10,6 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::clock::{EPOCH_SECONDS, VirtualClock};
 use crate::disk::{self, Disk, Lost};
+use crate::failpoints::{Failpoints, Struck};
+use crate::history::History;
 
 /// Virtual time per step.
 pub const TICK: Duration = Duration::from_millis(1);
@@ -62,6 +64,9 @@ pub struct Simulation<'a> {
     calls: u64,
     disks: BTreeMap<String, Disk>,
     hosts: Vec<String>,
+    failpoints: Failpoints,
+    struck: Vec<Struck>,
+    history: History,
 }
 
 impl<'a> Simulation<'a> {
@@ -81,7 +86,10 @@ impl<'a> Simulation<'a> {
             .ephemeral_ports(1024..=65535)
             .enable_random_order()
             .build();
-        Self { sim, seed: settings.seed, calls: 0, disks: BTreeMap::new(), hosts: Vec::new() }
+        let history = History::new();
+        let failpoints = Failpoints::new(history.clone());
+        let (disks, hosts, struck) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Self { sim, seed: settings.seed, calls: 0, disks, hosts, failpoints, struck, history }
     }
 
     /// Adds a machine: a host that can die and start again, on a disk that outlives it. `software` is called at each start.
@@ -91,7 +99,8 @@ impl<'a> Simulation<'a> {
         Fut: Future<Output = turmoil::Result> + 'static,
     {
         self.disks.insert(name.to_owned(), disk.clone());
-        self.host(name, software);
+        self.add(name);
+        self.inside(|sim| sim.host(name, software));
     }
 
     /// Adds a host without a disk that can die and start again.
@@ -100,7 +109,7 @@ impl<'a> Simulation<'a> {
         F: Fn() -> Fut + 'a,
         Fut: Future<Output = turmoil::Result> + 'static,
     {
-        self.hosts.push(name.to_owned());
+        self.add(name);
         self.inside(|sim| sim.host(name, software));
     }
 
@@ -109,8 +118,30 @@ impl<'a> Simulation<'a> {
     where
         F: Future<Output = turmoil::Result> + 'static,
     {
-        self.hosts.push(name.to_owned());
+        self.add(name);
         self.inside(|sim| sim.client(name, software));
+    }
+
+    fn add(&mut self, name: &str) {
+        self.hosts.push(name.to_owned());
+        self.failpoints.add_host(name, self.disks.get(name));
+    }
+
+    /// The failpoints of this simulation.
+    #[must_use]
+    pub const fn failpoints(&self) -> &Failpoints {
+        &self.failpoints
+    }
+
+    /// Hosts that have lost their power at failpoints since the last call. They are down until their power is restored.
+    pub fn take_struck(&mut self) -> Vec<Struck> {
+        std::mem::take(&mut self.struck)
+    }
+
+    /// What has happened so far, for people.
+    #[must_use]
+    pub const fn history(&self) -> &History {
+        &self.history
     }
 
     /// Virtual time since the start.
@@ -125,6 +156,10 @@ impl<'a> Simulation<'a> {
     /// [`Error`]: a host or client ended with an error, or the time is up.
     pub fn step(&mut self) -> Result<bool, Error> {
         let stepped = self.inside(turmoil::Sim::step);
+        for (host, point) in self.failpoints.take_fired() {
+            let lost = self.lose_power(&[&host]).first().copied().unwrap_or_default();
+            self.struck.push(Struck { host, point, lost });
+        }
         stepped.map_err(|error| Error { seed: self.seed, elapsed: self.elapsed(), message: error.to_string() })
     }
 

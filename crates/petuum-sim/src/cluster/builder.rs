@@ -82,12 +82,20 @@ impl ClusterBuilder {
     #[must_use]
     pub fn build(self) -> SimCluster {
         let mut simulation = Simulation::new(&self.network);
+        let failpoints = simulation.failpoints().clone();
         let mut up = BTreeMap::new();
         let mut places = Vec::new();
         for number in 1..=self.nodes {
             let name = format!("node-{number}");
             let seed = mix(self.seed, u64::from(number) << 32);
-            let place = Rc::new(Place::new(name.clone(), PORT, seed, self.settings.clone(), self.sync_latency));
+            let place = Rc::new(Place::new(
+                name.clone(),
+                PORT,
+                seed,
+                self.settings.clone(),
+                self.sync_latency,
+                failpoints.clone(),
+            ));
             let at = Rc::clone(&place);
             simulation.machine(&name, &place.disk, move || node::run(Rc::clone(&at)));
             up.insert(name, true);

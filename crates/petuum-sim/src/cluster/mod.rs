@@ -24,6 +24,8 @@ use petuum_net::wire::admin_client::AdminClient;
 
 use self::node::Place;
 use crate::disk::{Counters, Lost};
+use crate::failpoints::{Failpoints, Struck};
+use crate::history::{History, What};
 use crate::simulation::mix;
 use crate::{Error, SimConnector, Simulation};
 
@@ -52,6 +54,34 @@ impl SimCluster {
     /// The network, to step it.
     pub fn simulation(&mut self) -> &mut Simulation<'static> {
         &mut self.simulation
+    }
+
+    /// The failpoints of every host, to arm them.
+    #[must_use]
+    pub const fn failpoints(&self) -> &Failpoints {
+        self.simulation.failpoints()
+    }
+
+    /// Hosts that have lost their power at failpoints since the last call; to be asked after every step.
+    /// [`SimCluster::restore_power`] brings them back.
+    pub fn take_struck(&mut self) -> Vec<Struck> {
+        let struck = self.simulation.take_struck();
+        for Struck { host, point, .. } in &struck {
+            self.up.insert(host.clone(), false);
+            self.note(host, What::Down { why: format!("power lost at {}", point.name()) });
+        }
+        struck
+    }
+
+    /// What has happened so far, for people.
+    #[must_use]
+    pub const fn history(&self) -> &History {
+        self.simulation.history()
+    }
+
+    /// Adds to the history what happened on a host just now.
+    pub fn note(&self, host: &str, what: What) {
+        self.history().note(self.elapsed(), host, what);
     }
 
     /// Virtual time since the start.
@@ -130,9 +160,16 @@ impl SimCluster {
         self.up.insert(name.to_owned(), true);
         let seed = mix(self.seed, self.up.len() as u64);
         let starts = std::cell::Cell::new(0);
+        let (failpoints, host) = (self.failpoints().clone(), name.to_owned());
+        self.note(name, What::Up);
         self.simulation.host(name, move || {
             starts.set(starts.get() + 1);
-            software(client_options(mix(seed, starts.get())))
+            let life = software(client_options(mix(seed, starts.get())));
+            let (failpoints, host) = (failpoints.clone(), host.clone());
+            async move {
+                failpoints.enter(&host);
+                life.await
+            }
         });
     }
 
@@ -147,6 +184,7 @@ impl SimCluster {
         let was_up = self.up.insert(host.to_owned(), false).unwrap_or(false);
         if was_up {
             self.simulation.kill(host);
+            self.note(host, What::Down { why: "killed".to_owned() });
         }
         was_up
     }
@@ -156,6 +194,7 @@ impl SimCluster {
         let was_up = self.up.insert(host.to_owned(), true).unwrap_or(true);
         if !was_up {
             self.simulation.start(host);
+            self.note(host, What::Up);
         }
         !was_up
     }
@@ -167,6 +206,7 @@ impl SimCluster {
             self.up.insert((*host).to_owned(), false);
         }
         let lost = self.simulation.lose_power(&hit);
+        hit.iter().for_each(|host| self.note(host, What::Down { why: "power lost".to_owned() }));
         hit.into_iter().map(str::to_owned).zip(lost).collect()
     }
 
@@ -177,6 +217,7 @@ impl SimCluster {
             self.up.insert((*host).to_owned(), true);
         }
         self.simulation.restore_power(&back);
+        back.iter().for_each(|host| self.note(host, What::Up));
         let cuts: Vec<_> = self.cuts.iter().cloned().collect();
         self.simulation.inside(|sim| cuts.iter().for_each(|(a, b)| sim.partition(a.as_str(), b.as_str())));
     }
@@ -184,6 +225,7 @@ impl SimCluster {
     /// Drops everything that two hosts send each other from now on.
     pub fn cut(&mut self, a: &str, b: &str) {
         self.cuts.insert((a.to_owned(), b.to_owned()));
+        self.note(a, What::Fault { name: format!("cut off from {b}") });
         self.simulation.inside(|sim| sim.partition(a, b));
     }
 
@@ -191,6 +233,7 @@ impl SimCluster {
     pub fn mend(&mut self, a: &str, b: &str) {
         if self.cuts.remove(&(a.to_owned(), b.to_owned())) {
             self.simulation.inside(|sim| sim.repair(a, b));
+            self.note(a, What::Healed { name: format!("cut off from {b}") });
         }
     }
 

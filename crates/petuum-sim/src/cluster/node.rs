@@ -11,6 +11,7 @@ use petuum_server::{Node, NodeSettings, Parts, Stopped, SyncMode};
 use petuum_storage::{CutWal, ReadWals, Store, StoreOptions};
 
 use crate::disk::Disk;
+use crate::failpoints::Failpoints;
 use crate::simulation::mix;
 use crate::{SimConnector, SimListener};
 
@@ -21,6 +22,7 @@ pub(super) struct Place {
     seed: u64,
     settings: NodeSettings,
     sync_latency: (Duration, Duration),
+    failpoints: Failpoints,
     starts: Cell<u64>,
     /// Owned by the host's software alone, so that a kill leaves nothing of the node, above all no open database.
     node: RefCell<Weak<Node>>,
@@ -33,6 +35,7 @@ impl Place {
         seed: u64,
         settings: NodeSettings,
         sync_latency: (Duration, Duration),
+        failpoints: Failpoints,
     ) -> Self {
         Self {
             name,
@@ -41,6 +44,7 @@ impl Place {
             seed,
             settings,
             sync_latency,
+            failpoints,
             starts: Cell::new(0),
             node: RefCell::default(),
         }
@@ -82,6 +86,16 @@ impl Place {
 
 /// A node's life from start to death.
 pub(super) async fn run(place: Rc<Place>) -> turmoil::Result {
+    place.failpoints.enter(&place.name);
+    let ended = live(&place).await;
+    if ended.is_err() && !place.disk.is_powered() {
+        // It is dead and does not know: what it finds wrong now, nobody sees.
+        std::future::pending::<()>().await;
+    }
+    ended
+}
+
+async fn live(place: &Place) -> turmoil::Result {
     place.starts.set(place.starts.get() + 1);
     let seed = mix(place.seed, place.starts.get());
     let parts = Parts {
