@@ -1,13 +1,16 @@
 //! What the points do while a simulation runs on this thread.
 
-use crate::{Failpoint, Mutant};
+use crate::{Buggify, Failpoint, Mutant};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// What a simulation does when a failpoint is reached.
+/// What a simulation does at the points of its thread.
 pub trait Handler {
-    /// Called by the code that reached the point, in the midst of it: it must not call that code.
+    /// A failpoint is reached. Called by the code that reached it, in the midst of it: it must not call that code.
     fn reached(&self, point: Failpoint);
+
+    /// Whether a place is to be clumsy this time.
+    fn clumsy(&self, place: Buggify) -> bool;
 }
 
 thread_local! {
@@ -55,13 +58,22 @@ impl Drop for Planted {
     }
 }
 
+fn handler() -> Option<Rc<dyn Handler>> {
+    // A thread that is ending has none any more.
+    HANDLER.try_with(|place| place.borrow().clone()).ok().flatten()
+}
+
 /// Says that a failpoint was reached.
 pub fn reached(point: Failpoint) {
-    // A thread that is ending has no handler any more.
-    let handler = HANDLER.try_with(|place| place.borrow().clone()).ok().flatten();
-    if let Some(handler) = handler {
+    if let Some(handler) = handler() {
         handler.reached(point);
     }
+}
+
+/// Whether to be clumsy here, this time.
+#[must_use]
+pub fn clumsy(place: Buggify) -> bool {
+    handler().is_some_and(|handler| handler.clumsy(place))
 }
 
 /// Whether this defect is planted here.
@@ -80,6 +92,10 @@ mod tests {
         fn reached(&self, _: Failpoint) {
             self.0.set(self.0.get() + 1);
         }
+
+        fn clumsy(&self, _: Buggify) -> bool {
+            true
+        }
     }
 
     #[test]
@@ -91,6 +107,7 @@ mod tests {
         drop(installed);
         reached(Failpoint::ALL[0]);
         assert_eq!(count.0.get(), 1);
+        assert!(!clumsy(Buggify::ALL[0]));
     }
 
     #[test]

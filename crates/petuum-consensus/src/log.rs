@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures::{Stream, stream};
 use openraft::storage::{IOFlushed, RaftLogStorage};
 use openraft::{LogState, OptionalSend, RaftLogReader};
-use petuum_chaos::{Failpoint, Mutant, mutated, reached};
+use petuum_chaos::{Buggify, Failpoint, Mutant, clumsy, mutated, reached};
 use petuum_storage::{Error, GroupStore, Record};
 use petuum_types::codec;
 use std::fmt::Debug;
@@ -134,7 +134,8 @@ impl RaftLogReader<Types> for LogStore {
     }
 
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> io::Result<Vec<Entry>> {
-        self.decode(self.store.read(start, end, self.frame_bytes).map_err(io_error)?)
+        let frame_bytes = if clumsy(Buggify::FrameOfOneEntry) { 1 } else { self.frame_bytes };
+        self.decode(self.store.read(start, end, frame_bytes).map_err(io_error)?)
     }
 }
 

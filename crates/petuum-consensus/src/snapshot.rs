@@ -9,7 +9,7 @@ use crate::machine::SnapshotView;
 use crate::record::{Manifest, Position};
 use crate::types::{SnapshotMeta, Types};
 use openraft::RaftSnapshotBuilder;
-use petuum_chaos::{Failpoint, Mutant, mutated, reached};
+use petuum_chaos::{Buggify, Failpoint, Mutant, clumsy, mutated, reached};
 use petuum_storage::{GroupStore, SnapshotWriter};
 use petuum_types::codec;
 use std::io;
@@ -126,6 +126,9 @@ impl RaftSnapshotBuilder<Types> for Builder {
     async fn build_snapshot(&mut self) -> io::Result<Snapshot> {
         reached(Failpoint::SnapshotBuildBegun);
         let mut writer = self.shelf.begin().map_err(io_error)?;
+        if clumsy(Buggify::PieceSmall) {
+            self.piece_bytes = self.piece_bytes.min(512);
+        }
         if mutated(Mutant::PurgeBeforeSnapshot) {
             self.compaction.saved(&self.meta);
         }

@@ -7,7 +7,7 @@ use crate::groups::{ControlReplica, Running};
 use crate::shared::Inner;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use petuum_chaos::{Failpoint, reached};
+use petuum_chaos::{Buggify, Failpoint, clumsy, reached};
 use petuum_consensus::ProposeError;
 use petuum_control::{Control, ControlAnswer, ControlCommand, Driver, Errand, ErrandId};
 use petuum_net::{status, wire};
@@ -119,9 +119,13 @@ pub(crate) async fn propose(control: &ControlReplica, command: &ControlCommand) 
 /// Sends one errand until its shard has answered or this attempt's time is over; the driver then asks again.
 async fn run_errand(inner: &Arc<Inner>, running: &Running, errand: Errand) -> (ErrandId, Option<ShardAnswer>) {
     let deadline = inner.settings.peer_call();
+    if clumsy(Buggify::ErrandLate) {
+        tokio::time::sleep(deadline / 2).await;
+    }
     reached(Failpoint::ErrandBeforeSend);
     let answer = tokio::time::timeout(deadline, ask_shard(inner, running, errand.shard, &errand.command)).await;
     match answer {
+        Ok(Ok(_)) if clumsy(Buggify::ErrandTwice) => (errand.id, None),
         Ok(Ok(answer)) => {
             if let ShardAnswer::Refused(reason) = &answer {
                 tracing::warn!(shard = %errand.shard, %reason, command = ?errand.command, "a shard refused a driver");

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use petuum_chaos::{Failpoint, reached};
+use petuum_chaos::{Buggify, Failpoint, clumsy, reached};
 use petuum_consensus::{Group, ProposeError};
 use petuum_net::{convert, wire};
 use petuum_types::message::WorkerMessage;
@@ -196,6 +196,9 @@ fn gather(
     let cost = |p: &Pending| p.bytes.len() + entry::MESSAGE_OVERHEAD_BYTES;
     let mut total = entry::HEADER_BYTES + cost(&first);
     let mut batch = vec![first];
+    if clumsy(Buggify::GatherOne) {
+        return batch;
+    }
     while let Ok(next) = queued.try_recv() {
         if total + cost(&next) > entry_bytes {
             *carried = Some(next);

@@ -6,7 +6,7 @@
 
 use crate::disk::{Disk, Lost};
 use crate::history::{History, What};
-use petuum_chaos::{Failpoint, Handler, Installed, install};
+use petuum_chaos::{Buggify, Failpoint, Handler, Installed, install};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -44,6 +44,9 @@ struct State {
     armed: Vec<Armed>,
     fired: Vec<(String, Failpoint)>,
     reached: BTreeMap<Failpoint, u64>,
+    /// Places that are clumsy in this run, and how often each was.
+    clumsy: BTreeMap<Buggify, u64>,
+    random: Option<fastrand::Rng>,
 }
 
 struct Armed {
@@ -92,6 +95,25 @@ impl Failpoints {
         std::mem::take(&mut self.board.state.borrow_mut().fired)
     }
 
+    /// Makes places of the product clumsy from now on: each in one run of four, and there one time in sixteen.
+    pub fn buggify(&self, seed: u64) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut state = self.board.state.borrow_mut();
+        state.clumsy = Buggify::ALL.iter().filter(|_| random.u8(..4) == 0).map(|place| (*place, 0)).collect();
+        state.random = Some(random);
+    }
+
+    /// Ends what [`Failpoints::buggify`] began.
+    pub fn be_careful(&self) {
+        self.board.state.borrow_mut().random = None;
+    }
+
+    /// How often each place was clumsy; places that never could be are not named.
+    #[must_use]
+    pub fn clumsy(&self) -> BTreeMap<Buggify, u64> {
+        self.board.state.borrow().clumsy.clone()
+    }
+
     /// How often each point was reached.
     #[must_use]
     pub fn reached(&self) -> BTreeMap<Failpoint, u64> {
@@ -120,6 +142,15 @@ impl Handler for Board {
             turmoil::partition(host.as_str(), other.as_str());
         }
         state.fired.push((host, point));
+    }
+
+    fn clumsy(&self, place: Buggify) -> bool {
+        let mut state = self.state.borrow_mut();
+        let State { clumsy, random: Some(random), .. } = &mut *state else { return false };
+        let Some(count) = clumsy.get_mut(&place) else { return false };
+        let now = random.u8(..16) == 0;
+        *count += u64::from(now);
+        now
     }
 }
 

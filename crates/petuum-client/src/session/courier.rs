@@ -2,7 +2,7 @@
 
 use super::core::Core;
 use crate::cluster::Cluster;
-use petuum_chaos::{Failpoint, reached};
+use petuum_chaos::{Buggify, Failpoint, clumsy, reached};
 use petuum_net::wire;
 use petuum_net::wire::data_client::DataClient;
 use petuum_types::{Error, ErrorKind, NodeId, ShardId, limits};
@@ -72,6 +72,9 @@ fn collect(core: &Core, node: NodeId) -> Option<wire::CommitFrame> {
             let message = message.encode();
             reached(Failpoint::WorkerBeforeSend);
             bytes += message.len();
+            if clumsy(Buggify::MessageDoubled) {
+                messages.push(wire::ShardMessage { shard: shard.0, message: message.clone() });
+            }
             messages.push(wire::ShardMessage { shard: shard.0, message });
         }
     }
@@ -113,7 +116,11 @@ async fn carry(core: &Core, node: NodeId, first: wire::CommitFrame, patience: Du
         tokio::select! {
             biased;
             reply = replies.message() => match reply {
-                Ok(Some(reply)) => {
+                Ok(Some(_)) if clumsy(Buggify::StreamLost) => return Err(late("was given up")),
+                Ok(Some(mut reply)) => {
+                    if clumsy(Buggify::AnswersReversed) {
+                        reply.replies.reverse();
+                    }
                     reached(Failpoint::WorkerAfterAnswer);
                     heard = Instant::now();
                     due = due.saturating_sub(reply.replies.len());

@@ -1,0 +1,18 @@
+//! Places where the product may lawfully be slower, smaller or clumsier than it is, so that what is rare becomes common.
+
+use crate::catalogue::catalogue;
+
+catalogue! {
+    /// A place that a simulation may make clumsy: the rules that must hold all the same, and what it does.
+    Buggify(rules: &'static str, clumsiness: &'static str) {
+        StreamLost = "stream.lost", "P4", "A client gives up a healthy commit stream and sends again what is open.";
+        AnswersReversed = "answers.reversed", "P4", "Answers that came together are taken in from the last on.";
+        MessageDoubled = "message.doubled", "P4", "A message is sent twice in one frame.";
+        GatherOne = "gather.one", "P8", "An entry holds one message although more wait.";
+        ErrandTwice = "errand.twice", "P5", "A driver does not hear an answer and asks again.";
+        ErrandLate = "errand.late", "P5", "A driver's command is sent after a pause, perhaps by a deposed driver.";
+        ReadElsewhere = "read.elsewhere", "P10", "A read begins at another replica than the nearest.";
+        FrameOfOneEntry = "frame.one-entry", "P8", "An append request carries one entry.";
+        PieceSmall = "piece.small", "P19", "A snapshot is cut into pieces of a few bytes.";
+    }
+}
