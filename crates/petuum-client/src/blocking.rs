@@ -2,6 +2,7 @@
 
 use crate::client;
 use crate::options::{Options, WorkerOptions};
+use crate::reads::{ReadFrom, RowRead};
 use crate::session::{self, SessionReport};
 use crate::worker::{self, Deltas, Table};
 use petuum_types::{Clock, Error, ErrorKind, RowId, Values, WorkerId};
@@ -86,6 +87,14 @@ impl Job {
     /// The same.
     pub fn table(&self, name: &str) -> Result<Table, Error> {
         self.runtime.block_on(self.job.table(name))
+    }
+
+    /// As [`client::Job::read`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn read(&self, table: &Table, rows: &[RowId], from: ReadFrom) -> Result<Vec<RowRead>, Error> {
+        self.runtime.block_on(self.job.read(table, rows, from))
     }
 
     /// As [`client::Job::worker`].

@@ -114,6 +114,10 @@ impl Client {
         &self.map
     }
 
+    pub(crate) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
     /// Creates a job of `workers` workers, or finds the one of this name with the same definition.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use petuum_net::status;
 use petuum_net::transport::{ChannelSettings, channel};
 use petuum_net::wire;
 use petuum_net::wire::session_client::SessionClient;
-use petuum_types::{Error, ErrorKind, JobId, NodeId, RequestId, WorkerId, limits};
+use petuum_types::{Error, ErrorKind, JobId, NodeId, RequestId, ShardId, WorkerId, limits};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -69,6 +69,8 @@ struct State {
     channels: BTreeMap<String, Channel>,
     /// The address that answered as the control group's leader last.
     control: Option<String>,
+    /// Who answered for a shard as its leader last.
+    leaders: BTreeMap<ShardId, NodeId>,
     random: fastrand::Rng,
     /// Registrations without a final answer yet: a call that is made again must carry the same id, or the first one,
     /// arriving late, would replace the second (P17).
@@ -87,9 +89,14 @@ impl Cluster {
             return Err(Error::new(ErrorKind::InvalidArgument, "no endpoints; name at least one node as host:port"));
         }
         let random = fastrand::Rng::with_seed(options.seed);
-        let state =
-            Mutex::new(State { channels: BTreeMap::new(), control: None, random, registering: BTreeMap::new() });
-        Ok(Self { options, endpoints, state })
+        let state = State {
+            channels: BTreeMap::new(),
+            control: None,
+            leaders: BTreeMap::new(),
+            random,
+            registering: BTreeMap::new(),
+        };
+        Ok(Self { options, endpoints, state: Mutex::new(state) })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -136,6 +143,16 @@ impl Cluster {
         } else if let Some(entry) = state.registering.get_mut(&(job, worker)) {
             entry.under_way = false;
         }
+    }
+
+    /// Who answered for a shard as its leader last.
+    pub(crate) fn leader(&self, shard: ShardId) -> Option<NodeId> {
+        self.lock().leaders.get(&shard).copied()
+    }
+
+    /// A node has answered as a shard's leader.
+    pub(crate) fn note_leader(&self, shard: ShardId, node: NodeId) {
+        self.lock().leaders.insert(shard, node);
     }
 
     /// A pause of the retry length, half of it random so that many clients do not come back together.

@@ -2,9 +2,10 @@
 //!
 //! ```text
 //!  program ─ Worker trait ─┬─ WorkerThread (async) ─┐                 ┌─ courier per node ─ Data.Commit stream
-//!                          └─ blocking::Worker ─────┴─▶ session Core ─┼─ reader (hedged)  ─ Data.Read, any replica
+//!                          └─ blocking::Worker ─────┴─▶ session Core ─┼─ fetch (hedged)   ─ Data.Read, any replica
 //!                                                       (pure machines └─ heartbeat        ─ Session.Heartbeat
 //!                                                        behind a lock)
+//!  reader ─── Job::read ─ fetch (hedged) ─ Data.Read: any replica, or the leader for the latest rows
 //!  operator ─ Client ─ cluster (who leads the control group) ─ Admin, Session
 //! ```
 //!
@@ -13,16 +14,19 @@
 //! runtime of its own.
 //!
 //! Reading order: [`worker`] (what programs are written against), [`options`], [`client`], `cluster`, [`session`],
-//! [`blocking`].
+//! `fetch`, [`reads`], [`blocking`].
 
 pub mod blocking;
 pub mod client;
 mod cluster;
+mod fetch;
 pub mod options;
+pub mod reads;
 pub mod session;
 pub mod worker;
 
 pub use client::{Client, Job, TableDefinition};
 pub use options::{Options, WorkerOptions};
+pub use reads::{ReadFrom, RowRead};
 pub use session::{Session, SessionReport, WorkerThread};
 pub use worker::{Delta, Deltas, Table, Worker};

@@ -80,7 +80,7 @@ pub fn reply_from_wire(reply: &wire::MessageReply) -> Result<(Reply, Clock), Err
     Ok((Reply { shard: ShardId(reply.shard), sequence: Sequence(reply.sequence), outcome }, Clock(reply.min_clock)))
 }
 
-/// A read request for one shard.
+/// A read request for one shard, of any replica.
 #[must_use]
 pub fn read_to_wire(shard: ShardId, read: &Read, wait_ms: u32) -> wire::ReadRequest {
     wire::ReadRequest {
@@ -96,6 +96,7 @@ pub fn read_to_wire(shard: ShardId, read: &Read, wait_ms: u32) -> wire::ReadRequ
         own_clock: read.own_clock.0,
         min_index: read.min_index.0,
         wait_ms,
+        latest: false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::registration::{Place, Registration};
 use super::report::SessionReport;
+use super::route::Route;
 use crate::cluster::Cluster;
 use crate::options::WorkerOptions;
 use petuum_net::convert;
@@ -48,16 +49,6 @@ pub(crate) struct State {
     failovers: u64,
 }
 
-/// Where a shard's messages go.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Route {
-    pub(crate) node: NodeId,
-    /// Nothing is sent before.
-    pub(crate) not_before: Option<Instant>,
-    /// When it was chosen.
-    since: Instant,
-}
-
 impl Core {
     pub(crate) fn new(place: Place, registration: Registration, options: WorkerOptions) -> Self {
         let Place { cluster, map, job, workers, staleness, .. } = place;
@@ -77,11 +68,7 @@ impl Core {
             ..Settings::new(staleness)
         };
         let cache = CacheSettings { cache_bytes: options.cache_bytes, ..CacheSettings::default() };
-        let routes = map
-            .shards
-            .iter()
-            .map(|(s, p)| (*s, Route { node: p.replicas[0], not_before: None, since: Instant::now() }))
-            .collect();
+        let routes = map.shards.iter().map(|(s, p)| (*s, Route::new(p.replicas[0], None))).collect();
         let nodes: BTreeSet<NodeId> = map.shards.values().flat_map(|p| p.replicas.iter().copied()).collect();
         let state = State {
             workspace: Workspace::new(options.threads as usize, registration.start, staleness, &cache),
@@ -207,6 +194,9 @@ impl Core {
             }
         } else {
             state.min_clocks.note_min_clock(reply.shard, min_clock);
+            if let Some(route) = state.routes.get_mut(&reply.shard).filter(|route| route.node == node) {
+                route.decided();
+            }
             if state.answered_by.insert(reply.shard, node).is_some_and(|before| before != node) {
                 state.failovers += 1;
             }
@@ -252,7 +242,7 @@ impl Core {
         match reason {
             Retry::NotLeader { leader: Some(leader) } if self.wakes.contains_key(leader) => {
                 // Followed at once, unless the lane has just been sent here: two nodes may name each other.
-                let fresh = state.routes[&shard].since.elapsed() < self.cluster.options.retry_pause;
+                let fresh = state.routes[&shard].is_younger_than(self.cluster.options.retry_pause);
                 state.reroute(shard, *leader, later.filter(|_| fresh));
             }
             Retry::NotLeader { .. } => {
@@ -260,8 +250,11 @@ impl Core {
                 state.reroute(shard, next, later);
             }
             _ => {
-                if let Some(route) = state.routes.get_mut(&shard) {
-                    route.not_before = later;
+                let route = state.routes.get_mut(&shard).expect("every shard has a route");
+                route.not_before = later;
+                if route.put_off(self.cluster.options.stall_after) {
+                    let next = self.next_replica(state, shard);
+                    state.reroute(shard, next, later);
                 }
             }
         }
@@ -316,7 +309,7 @@ impl State {
         if route.node != node {
             tracing::debug!(%shard, from = %route.node, to = %node, "messages go to another node");
         }
-        *route = Route { node, not_before, since: Instant::now() };
+        *route = Route::new(node, not_before);
     }
 
     /// For people: which shards hold the session up.

@@ -6,6 +6,7 @@ mod heartbeat;
 mod reader;
 mod registration;
 mod report;
+mod route;
 mod running;
 mod thread;
 

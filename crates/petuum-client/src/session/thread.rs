@@ -3,6 +3,7 @@
 use super::core::{Core, State};
 use super::reader;
 use super::running::Running;
+use crate::fetch::rows_per_request;
 use crate::worker::{Deltas, Table, Worker};
 use futures::future::try_join_all;
 use petuum_chaos::{Failpoint, reached};
@@ -11,7 +12,7 @@ use petuum_net::wire;
 use petuum_net::wire::session_client::SessionClient;
 use petuum_session::{ValuesRef, may_start};
 use petuum_types::read::Read;
-use petuum_types::{Clock, Error, ErrorKind, RowId, ShardId, TableSchema, Values, WorkerId, limits};
+use petuum_types::{Clock, Error, ErrorKind, RowId, ShardId, Values, WorkerId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -156,11 +157,6 @@ impl WorkerThread {
         }
         Ok(rows.iter().map(|row| found[row].clone()).collect())
     }
-}
-
-/// How many rows of a table one request may ask for. Only what one request asks for is of one applied index (P12).
-fn rows_per_request(schema: &TableSchema) -> usize {
-    (limits::READ_BYTES_MAX / (schema.row_bytes() + 64)).clamp(1, limits::READ_ROWS_MAX)
 }
 
 impl Worker for WorkerThread {

@@ -1,26 +1,20 @@
 //! The parameter server itself: commits and reads.
 
-use crate::machine::ReadFailure;
 use crate::shared::Inner;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
-use petuum_net::status::{LeaderHint, check_format, from_status, to_status, with_leader};
+use petuum_net::status::{check_format, from_status, to_status};
 use petuum_net::wire::data_server::Data;
 use petuum_net::{convert, wire};
 use petuum_types::message::WorkerMessage;
-use petuum_types::outcome::{Fence, Outcome, Reply, Retry};
-use petuum_types::read::{Read, ReadRefusal};
+use petuum_types::outcome::{Outcome, Reply, Retry};
 use petuum_types::{Clock, Error, ErrorKind, ShardId, limits};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
-
-/// A read is held at most this long, whatever it asks for.
-const READ_WAIT_MAX: Duration = Duration::from_secs(60);
 
 pub(super) struct Service(pub(super) Arc<Inner>);
 
@@ -51,70 +45,10 @@ impl Data for Service {
     async fn read(&self, request: Request<wire::ReadRequest>) -> Result<Response<Self::ReadStream>, Status> {
         let request = request.into_inner();
         check_format(request.format).map_err(|s| *s)?;
-        let (shard, read) = convert::read_from_wire(&request).map_err(|e| to_status(&e))?;
-        let answer = self.answer(shard, read, request.wait_ms).await.map_err(|s| *s)?;
+        let answer = super::read::answer(&self.0, &request).await.map_err(|s| *s)?;
         let chunks = convert::chunks_of_answer(&answer, limits::READ_CHUNK_BYTES);
         Ok(Response::new(Box::pin(futures::stream::iter(chunks.into_iter().map(Ok)))))
     }
-}
-
-impl Service {
-    async fn answer(
-        &self,
-        shard: ShardId,
-        read: Read,
-        wait_ms: u32,
-    ) -> Result<petuum_types::read::ReadAnswer, Box<Status>> {
-        let running = self.0.running().map_err(|e| Box::new(to_status(&e)))?;
-        let Some(replica) = running.shards.get(&shard) else {
-            let message = format!("this node has no replica of {shard}; fetch the shard map");
-            return Err(Box::new(to_status(&Error::new(ErrorKind::NotFound, message))));
-        };
-        let wait = READ_WAIT_MAX.min(Duration::from_millis(u64::from(wait_ms)));
-        let mut answer = replica.cell.read(read.clone(), wait).await;
-        // That a thing does not exist is believed only of a leader that has proven to be one and has applied everything:
-        // a new leader may not have applied its creation yet, an old one may not know that it was deposed.
-        let mut is_current = false;
-        if is_unknown(&answer) && replica.group.status().is_leader() {
-            is_current = replica.group.read_index().await.is_ok();
-            answer = replica.cell.read(read, wait).await;
-        }
-        answer.map_err(|failure| {
-            let status = replica.group.status();
-            let error = match failure {
-                ReadFailure::Error(error) => error,
-                ReadFailure::Refused(refusal) => refused(refusal, is_current),
-            };
-            let hint = status.leader.and_then(|node| {
-                let address = running.identity.map.nodes.get(&node)?.clone();
-                Some(LeaderHint { node, address })
-            });
-            Box::new(with_leader(&error.context(shard), hint))
-        })
-    }
-}
-
-fn is_unknown(answer: &Result<petuum_types::read::ReadAnswer, ReadFailure>) -> bool {
-    let unknown =
-        |refusal: &ReadRefusal| matches!(refusal, ReadRefusal::UnknownJob { .. } | ReadRefusal::UnknownTable { .. });
-    matches!(answer, Err(ReadFailure::Refused(refusal)) if unknown(refusal))
-}
-
-/// What a refusal means to the reader: a replica that has not heard of a thing may only be behind.
-fn refused(refusal: ReadRefusal, is_current: bool) -> Error {
-    let kind = match &refusal {
-        ReadRefusal::UnknownJob { .. } | ReadRefusal::UnknownTable { .. } if !is_current => ErrorKind::Unavailable,
-        ReadRefusal::UnknownJob { .. } | ReadRefusal::UnknownTable { .. } | ReadRefusal::ForeignTable { .. } => {
-            ErrorKind::NotFound
-        }
-        ReadRefusal::WrongShard { .. } => ErrorKind::FailedPrecondition,
-        ReadRefusal::Epoch { ours, theirs } if ours < theirs => ErrorKind::Unavailable,
-        ReadRefusal::Epoch { .. } => ErrorKind::FailedPrecondition,
-        ReadRefusal::Fenced(Fence::Replaced { .. }) => ErrorKind::Replaced,
-        ReadRefusal::Fenced(Fence::Removed { .. }) => ErrorKind::Evicted,
-        ReadRefusal::Fenced(Fence::OldGeneration { .. }) => ErrorKind::OldGeneration,
-    };
-    Error::new(kind, refusal.to_string())
 }
 
 type Replies = mpsc::UnboundedSender<(wire::MessageReply, OwnedSemaphorePermit)>;

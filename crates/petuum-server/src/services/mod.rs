@@ -4,6 +4,7 @@ mod admin;
 mod admin_replicas;
 mod data;
 mod peer;
+mod read;
 mod session;
 mod wait;
 

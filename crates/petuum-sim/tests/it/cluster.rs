@@ -1,47 +1,9 @@
 //! A cluster of real nodes: it forms, survives deaths, and its control group answers as it must around them.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-use std::time::Duration;
-
-use petuum_client::Client;
 use petuum_sim::SimCluster;
-use petuum_sim::cluster::client_options;
 use petuum_types::{GroupId, ShardId};
 
-const SOON: Duration = Duration::from_secs(20);
-
-fn formed(seed: u64) -> SimCluster {
-    let mut cluster = SimCluster::builder(seed).nodes(3).shards(2).build();
-    cluster.form(SOON).unwrap();
-    cluster
-}
-
-/// A cluster whose groups have all begun. Until a group's first leader has told the others who its members are, nobody
-/// can take its place.
-fn settled(seed: u64) -> SimCluster {
-    let mut cluster = formed(seed);
-    let begun = |cluster: &mut SimCluster| {
-        cluster.views().iter().flat_map(|view| &view.replicas).all(|replica| replica.applied.is_some())
-    };
-    cluster.step_until("every replica to apply an entry", SOON, begun).unwrap();
-    cluster
-}
-
-/// Runs a call of a new client to its end, which must be a success.
-fn call<F>(cluster: &mut SimCluster, name: &str, call: impl FnOnce(Client) -> F + 'static)
-where
-    F: Future<Output = Result<(), petuum_types::Error>> + 'static,
-{
-    let done = Rc::new(RefCell::new(false));
-    let (tell, endpoints) = (Rc::clone(&done), cluster.endpoints());
-    cluster.client(name, async move {
-        call(Client::connect(&endpoints, client_options(1)).await?).await?;
-        *tell.borrow_mut() = true;
-        Ok(())
-    });
-    cluster.step_until(name, SOON, |_| *done.borrow()).unwrap();
-}
+use crate::support::{SOON, call, formed, settled};
 
 #[test]
 fn a_leaders_death_moves_the_lead_and_its_replica_comes_back() {

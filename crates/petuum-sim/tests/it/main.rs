@@ -3,5 +3,7 @@
 
 mod cluster;
 mod meta;
+mod reads;
 mod scenario;
 mod simulation;
+mod support;
