@@ -4,7 +4,7 @@
 
 use clap::{Args, Parser, Subcommand};
 use sim_tests::model::{self, Bounds, Failover, Predecessor};
-use sim_tests::scenarios::cli::{self, Scenario};
+use sim_tests::scenarios::cli::{self, Action};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -31,7 +31,7 @@ enum Command {
     /// One model, as large as you say; by default at s = 1 all faults of CI but a repeat in one.
     Model(ModelArgs),
     #[command(flatten)]
-    Scenario(Scenario),
+    Scenario(Action),
 }
 
 #[derive(Args)]
@@ -122,7 +122,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Ci { minutes, threads } => check_all(&model::ci(), threads, false, &mut out)
             .and_then(|held| Ok(held && tell(cli::ci(Duration::from_secs(60 * minutes)), &mut out)?)),
-        Command::Scenario(scenario) => tell(cli::execute(scenario), &mut out),
+        Command::Scenario(action) => tell(cli::execute(action), &mut out),
         Command::Model(args) => check_all(&[args.bounds()], args.threads, args.shortest, &mut out),
     };
     match done {

@@ -6,6 +6,7 @@
 use crate::cluster::Cluster;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use petuum_chaos::{Buggify, clumsy};
 use petuum_net::convert;
 use petuum_net::status::{from_status, leader_hint};
 use petuum_net::wire;
@@ -85,6 +86,9 @@ impl Order {
     fn new(replicas: &[NodeId], believed: Option<NodeId>) -> Self {
         let mut next: Vec<NodeId> = replicas.to_vec();
         next.sort_by_key(|node| Some(*node) != believed);
+        if clumsy(Buggify::ReadElsewhere) {
+            next.reverse();
+        }
         Self { next: next.into(), named: None }
     }
 

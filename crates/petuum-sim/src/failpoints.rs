@@ -85,9 +85,9 @@ impl Failpoints {
         self.board.state.borrow_mut().armed.push(Armed { point, host: host.map(str::to_owned), passes });
     }
 
-    /// Forgets what is armed.
-    pub fn disarm(&self) {
-        self.board.state.borrow_mut().armed.clear();
+    /// Forgets what is armed; how many were.
+    pub fn disarm(&self) -> usize {
+        std::mem::take(&mut self.board.state.borrow_mut().armed).len()
     }
 
     /// Hosts that have lost their power since the last call, and where.

@@ -45,5 +45,11 @@ pub use net::{SimConnector, SimListener};
 pub use simulation::{Error, Settings, Simulation, TICK};
 pub use trace::Trace;
 
+/// Virtual time of the simulation that the caller runs in; none outside of one.
+#[must_use]
+pub fn now() -> Option<std::time::Duration> {
+    turmoil::sim_elapsed()
+}
+
 /// What the software of a host ends with.
 pub type HostResult = turmoil::Result;

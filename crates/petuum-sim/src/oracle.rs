@@ -20,18 +20,59 @@ const MARKS: Range<i64> = 1..1 << 40;
 #[error("{0}")]
 pub struct Violation(String);
 
+/// A session of a worker, as its registration was answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// Its incarnation.
+    pub incarnation: u64,
+    /// The clock it begins at.
+    pub start: u64,
+    /// If the worker was removed before: the clock it was removed at. Its clocks from there up to `start` are lost.
+    pub rejoined_from: Option<u64>,
+}
+
+impl Registered {
+    /// A worker that registers for the first time, or takes over from its predecessor.
+    #[must_use]
+    pub const fn new(incarnation: u64, start: u64) -> Self {
+        Self { incarnation, start, rejoined_from: None }
+    }
+}
+
 /// What one worker has done so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Progress {
-    /// Marks of the clocks attempted, the latest attempt of each: clock `c`'s is at `c`.
-    marks: Vec<i64>,
+    /// What the worker's columns of a row hold after so many clocks: how many of them count, and the sum of their marks.
+    after: Vec<(i64, i64)>,
     /// Clocks known to be acknowledged.
     acked: u64,
+    /// The latest session known.
+    incarnation: u64,
+    /// Clocks of sessions before the latest that count; what such a session did beyond must not.
+    inherited: u64,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self { after: vec![(0, 0)], acked: 0, incarnation: 0, inherited: 0 }
+    }
 }
 
 impl Progress {
     fn attempted(&self) -> u64 {
-        self.marks.len() as u64
+        self.after.len() as u64 - 1
+    }
+
+    /// What the columns hold after `clocks` clocks, at most those attempted.
+    fn after(&self, clocks: u64) -> (i64, i64) {
+        self.after[usize::try_from(clocks).expect("at most those attempted")]
+    }
+
+    /// The marks of `count` counted clocks, if that is what some number of clocks from `low` on comes to.
+    fn marks_of(&self, count: i64, low: u64) -> Option<i64> {
+        let low = usize::try_from(low.min(self.attempted())).expect("at most those attempted");
+        let at = low + self.after[low..].partition_point(|(counted, _)| *counted < count);
+        self.after.get(at).filter(|(counted, _)| *counted == count).map(|(_, marks)| *marks)
     }
 }
 
@@ -39,6 +80,7 @@ impl Progress {
 #[derive(Clone, Debug)]
 pub struct UnitVectors {
     staleness: u64,
+    removals: bool,
     workers: Vec<Progress>,
     /// By reader, row: the counts the reader's session has seen.
     seen: BTreeMap<(usize, u64), Vec<i64>>,
@@ -52,11 +94,20 @@ impl UnitVectors {
     pub fn new(workers: usize, staleness: u64, seed: u64) -> Self {
         Self {
             staleness,
+            removals: false,
             workers: vec![Progress::default(); workers],
             seen: BTreeMap::new(),
             random: fastrand::Rng::with_seed(seed),
             reads: 0,
         }
+    }
+
+    /// Workers may be removed from their job. Until a removed one registers again nobody here knows at which clock it
+    /// was: of other workers' clocks only those acknowledged are sure to be seen.
+    #[must_use]
+    pub const fn with_removals(mut self) -> Self {
+        self.removals = true;
+        self
     }
 
     /// Columns of a row: the workers' counts, then their marks.
@@ -83,45 +134,81 @@ impl UnitVectors {
         self.workers[worker].attempted()
     }
 
-    /// A worker's new session was told to begin at `start`: every clock before it counts, none from it on does.
+    /// Whether no later session of the worker is known. Only the latest may attempt clocks; what an earlier one does
+    /// from now on must have no effect (G7).
+    #[must_use]
+    pub fn is_latest(&self, worker: usize, incarnation: u64) -> bool {
+        self.workers[worker].incarnation == incarnation
+    }
+
+    /// A worker's new session was told where to begin: every clock before that counts, but those lost in a removal;
+    /// none from it on does. One that is older than the latest known changes nothing.
     ///
     /// # Errors
     /// [`Violation`]: acknowledged clocks are missing (G1), or there are more than were attempted (G2).
-    pub fn registered(&mut self, worker: usize, start: u64) -> Result<(), Violation> {
+    pub fn registered(&mut self, worker: usize, session: Registered) -> Result<(), Violation> {
+        let Registered { incarnation, start, rejoined_from } = session;
         let progress = &mut self.workers[worker];
-        if !(progress.acked..=progress.attempted()).contains(&start) {
+        if incarnation <= progress.incarnation {
+            return Ok(());
+        }
+        let kept = rejoined_from.unwrap_or(start);
+        if !(progress.acked..=progress.attempted()).contains(&kept) || start < kept {
             return Err(Violation(format!(
-                "worker {worker} begins at clock {start}; {} clocks were acknowledged and {} attempted",
+                "worker {worker} begins at clock {start}, its first {kept} clocks count; {} clocks were acknowledged and \
+                 {} attempted",
                 progress.acked,
                 progress.attempted()
             )));
         }
-        progress.marks.truncate(usize::try_from(start).expect("clocks that were attempted"));
-        progress.acked = start;
+        progress.after.truncate(usize::try_from(kept).expect("clocks that were attempted") + 1);
+        let held = progress.after(kept);
+        progress.after.resize(usize::try_from(start).expect("a clock of a run") + 1, held);
+        (progress.acked, progress.incarnation, progress.inherited) = (start, incarnation, kept);
         self.seen.retain(|(reader, _), _| *reader != worker);
         Ok(())
     }
 
-    /// A worker is about to update clock `clock`; returns the mark to add.
+    /// A worker's latest session is about to update clock `clock`; returns the mark to add.
     ///
     /// # Panics
     /// If the clock before it was not attempted.
     pub fn attempt(&mut self, worker: usize, clock: u64) -> i64 {
-        let marks = &mut self.workers[worker].marks;
-        assert_eq!(marks.len() as u64, clock, "clocks are attempted in order, each once by a session");
+        let progress = &mut self.workers[worker];
+        assert_eq!(progress.attempted(), clock, "clocks are attempted in order, each once by a session");
         let mark = self.random.i64(MARKS);
-        marks.push(mark);
+        let (count, marks) = progress.after(clock);
+        progress.after.push((count + 1, marks + mark));
         mark
     }
 
-    /// A worker's first `clocks` clocks are acknowledged.
-    pub fn acknowledged(&mut self, worker: usize, clocks: u64) {
-        let progress = &mut self.workers[worker];
-        assert!(clocks <= progress.attempted(), "an acknowledgement of what was not sent");
-        progress.acked = progress.acked.max(clocks);
+    /// A mark that is no part of any attempt, for a session that has been replaced.
+    pub fn void_mark(&mut self) -> i64 {
+        self.random.i64(MARKS)
     }
 
-    /// A worker at `clock` has read a row.
+    /// A session of a worker knows that its first `clocks` clocks are acknowledged.
+    ///
+    /// # Errors
+    /// [`Violation`]: a session that was replaced or removed had clocks acknowledged that do not count (G1, G7).
+    ///
+    /// # Panics
+    /// If more are acknowledged than were attempted.
+    pub fn acknowledged(&mut self, worker: usize, incarnation: u64, clocks: u64) -> Result<(), Violation> {
+        let progress = &mut self.workers[worker];
+        if incarnation == progress.incarnation {
+            assert!(clocks <= progress.attempted(), "an acknowledgement of what was not sent");
+            progress.acked = progress.acked.max(clocks);
+        } else if clocks > progress.inherited {
+            return Err(Violation(format!(
+                "worker {worker}, incarnation {incarnation}, had {clocks} clocks acknowledged; its successor {} found {}",
+                progress.incarnation, progress.inherited
+            )));
+        }
+        Ok(())
+    }
+
+    /// A worker's latest session, at `clock`, has read a row.
     ///
     /// # Errors
     /// [`Violation`] naming row, column, and what was allowed.
@@ -135,18 +222,20 @@ impl UnitVectors {
         for (worker, progress) in self.workers.iter().enumerate() {
             let value = values[worker];
             let attempted = progress.attempted();
-            let stale = clock.saturating_sub(self.staleness);
-            let low = if worker == reader { attempted } else { stale.max(seen[worker].cast_unsigned()) };
-            let clocks = u64::try_from(value).ok().filter(|clocks| (low..=attempted).contains(clocks));
-            let Some(clocks) = clocks else {
+            let sure = if self.removals { progress.acked } else { attempted };
+            let stale = clock.saturating_sub(self.staleness).min(sure);
+            let low = if worker == reader { attempted } else { stale };
+            let (least, most) = (progress.after(low).0.max(seen[worker]), progress.after(attempted).0);
+            let marks = progress.marks_of(value, low).filter(|_| (least..=most).contains(&value));
+            let Some(marks) = marks else {
                 return Err(Violation(format!(
                     "worker {reader} at clock {clock} read {value} clocks of worker {worker} in row {row}; expected \
-                     {low} to {attempted} (staleness {}, seen before {})",
+                     {least} to {most} (staleness {}, seen before {})",
                     self.staleness, seen[worker]
                 )));
             };
             seen[worker] = value;
-            check_mark(progress, worker, clocks, row, values[count + worker])?;
+            check_marks(worker, row, value, values[count + worker], marks)?;
         }
         Ok(())
     }
@@ -162,26 +251,25 @@ impl UnitVectors {
         }
         for (worker, progress) in self.workers.iter().enumerate() {
             let value = values[worker];
-            if u64::try_from(value) != Ok(clocks) {
+            let (expected, marks) = progress.after(clocks.min(progress.attempted()));
+            if value != expected {
                 return Err(Violation(format!(
-                    "in the end row {row} holds {value} clocks of worker {worker}; expected {clocks}"
+                    "in the end row {row} holds {value} clocks of worker {worker}; expected {expected}"
                 )));
             }
-            check_mark(progress, worker, clocks, row, values[count + worker])?;
+            check_marks(worker, row, value, values[count + worker], marks)?;
         }
         Ok(())
     }
 }
 
-fn check_mark(progress: &Progress, worker: usize, clocks: u64, row: u64, mark: i64) -> Result<(), Violation> {
-    let committed = &progress.marks[..usize::try_from(clocks).expect("at most those attempted")];
-    let expected: i64 = committed.iter().sum();
-    if mark == expected {
+fn check_marks(worker: usize, row: u64, clocks: i64, marks: i64, expected: i64) -> Result<(), Violation> {
+    if marks == expected {
         return Ok(());
     }
     Err(Violation(format!(
-        "row {row} holds {clocks} clocks of worker {worker} with marks {mark}; expected {expected}: updates of an attempt \
-         that was not committed, or of only a part of one"
+        "row {row} holds {clocks} clocks of worker {worker} with marks {marks}; expected {expected}: updates of an \
+         attempt that was not committed, or of only a part of one"
     )))
 }
 
@@ -194,12 +282,12 @@ mod tests {
         let mut oracle = UnitVectors::new(2, staleness, 1);
         let mut row = vec![0; 4];
         for worker in 0..2 {
-            oracle.registered(worker, 0).unwrap();
+            oracle.registered(worker, Registered::new(1, 0)).unwrap();
             for clock in 0..2 {
                 row[worker] += 1;
                 row[2 + worker] += oracle.attempt(worker, clock);
             }
-            oracle.acknowledged(worker, 1);
+            oracle.acknowledged(worker, 1, 1).unwrap();
         }
         (oracle, row)
     }
@@ -234,19 +322,26 @@ mod tests {
         row[1] = 1;
         assert!(oracle.read(0, 2, 7, &row).unwrap_err().to_string().contains("seen before 2"));
         // Another row may lag, and so may what a new session sees.
-        row[3] = oracle.workers[1].marks[0];
+        row[3] = oracle.workers[1].after(1).1;
         oracle.read(0, 2, 8, &row).unwrap();
-        oracle.registered(0, 2).unwrap();
+        oracle.registered(0, Registered::new(2, 2)).unwrap();
         oracle.read(0, 2, 7, &row).unwrap();
     }
 
     #[test]
     fn a_session_begins_between_what_is_acknowledged_and_what_was_attempted() {
         let (oracle, _) = oracle(0);
-        assert!(oracle.clone().registered(0, 0).unwrap_err().to_string().contains("1 clocks were acknowledged"));
-        assert!(oracle.clone().registered(0, 3).unwrap_err().to_string().contains("2 attempted"));
+        assert!(
+            oracle
+                .clone()
+                .registered(0, Registered::new(2, 0))
+                .unwrap_err()
+                .to_string()
+                .contains("1 clocks were acknowledged")
+        );
+        assert!(oracle.clone().registered(0, Registered::new(2, 3)).unwrap_err().to_string().contains("2 attempted"));
         let mut resumed = oracle.clone();
-        resumed.registered(0, 1).unwrap();
+        resumed.registered(0, Registered::new(2, 1)).unwrap();
         assert_eq!(resumed.attempted(0), 1);
     }
 
@@ -257,5 +352,34 @@ mod tests {
         row[2] += 1;
         assert!(oracle.final_row(7, &row, 2).unwrap_err().to_string().contains("marks"));
         assert!(oracle.final_row(7, &row[1..], 2).unwrap_err().to_string().contains("3 columns"));
+    }
+
+    #[test]
+    fn clocks_lost_in_a_removal_count_nowhere_and_those_kept_do() {
+        let (mut oracle, row) = oracle(0);
+        let rejoined = Registered { incarnation: 3, start: 5, rejoined_from: Some(1) };
+        oracle.registered(0, rejoined).unwrap();
+        let marks = oracle.workers[0].after(5).1;
+        let mut now = row.clone();
+        (now[0], now[2]) = (1, marks);
+        oracle.read(1, 2, 7, &now).unwrap();
+        assert!(oracle.read(1, 2, 7, &row).is_err(), "a lost clock is there");
+        now[0] += 1;
+        now[2] += oracle.attempt(0, 5);
+        oracle.read(1, 2, 7, &now).unwrap();
+        let early = Registered { incarnation: 4, start: 6, rejoined_from: Some(4) };
+        assert!(oracle.registered(0, early).is_err(), "the clock at which it began is known to count");
+    }
+
+    #[test]
+    fn what_a_replaced_session_has_acknowledged_must_count() {
+        let (mut oracle, _) = oracle(0);
+        oracle.registered(0, Registered::new(2, 1)).unwrap();
+        assert!(oracle.is_latest(0, 2) && !oracle.is_latest(0, 1));
+        oracle.acknowledged(0, 1, 1).unwrap();
+        assert!(oracle.acknowledged(0, 1, 2).unwrap_err().to_string().contains("its successor 2 found 1"));
+        // Its registration heard late changes nothing.
+        oracle.registered(0, Registered::new(1, 0)).unwrap();
+        assert!(oracle.is_latest(0, 2));
     }
 }

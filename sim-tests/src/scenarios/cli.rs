@@ -1,63 +1,89 @@
-//! The commands of the scenarios. Each seed of a sweep is run in a process of its own: a panic in a host aborts, and a
-//! process has no state that another seed left.
+//! The commands of the scenarios.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
-use petuum_sim::{Trace, meta};
+use petuum_chaos::{Failpoint, Mutant};
+use petuum_sim::meta;
 
-use super::first;
-use super::report::Report;
+use super::faults::Kind;
+use super::mutants;
+use super::run::{Scenario, Settings};
+use super::seed::{Files, Stopwatch, Variant, run_here};
+use super::sweep::{Done, Sweep};
 
 /// Seeds that a lying disk must be found within.
 const LYING_SEEDS: Range<u64> = 1..11;
 /// Seeds whose traces CI compares.
 const META_SEEDS: Range<u64> = 1..4;
-/// Seeds that CI runs at least, whatever its time.
-const SEEDS_MIN: u64 = 50;
-/// A run that takes longer in real time does not end: a seed takes seconds.
-const RUN_MAX: Duration = Duration::from_secs(180);
-/// Bytes of a failed run's output that are shown.
-const OUTPUT_SHOWN: usize = 4000;
+/// Seeds of the swarm that CI runs at least, whatever its time.
+const SEEDS_MIN: u64 = 60;
+/// Seeds of the first scenario that CI runs.
+const FIRST_SEEDS: Range<u64> = 1..21;
 
 /// What to run. Ends in a line `ok …`, or in what failed with the command that repeats it.
 #[derive(Debug, clap::Subcommand)]
-pub enum Scenario {
+pub enum Action {
     /// One seed
     Run {
         /// Decides everything
         #[arg(long)]
         seed: u64,
+        /// Which faults
+        #[arg(long, value_enum, default_value = "swarm")]
+        scenario: Scenario,
         /// Write every event there
         #[arg(long, value_name = "FILE")]
         trace: Option<PathBuf>,
+        /// Draw the run there, in one page
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
         /// The disks report syncs and make nothing durable: the run should fail
         #[arg(long)]
         no_fsync: bool,
+        /// Plant this defect: the run should fail
+        #[arg(long, value_parser = mutant, value_name = "NAME")]
+        mutant: Option<Mutant>,
     },
     /// Many seeds
     Sweep {
         /// First seed, and the one after the last: `1..51`
         #[arg(long, value_parser = seeds, value_name = "A..B")]
         seeds: Range<u64>,
+        /// Which faults
+        #[arg(long, value_enum, default_value = "swarm")]
+        scenario: Scenario,
         /// End after so many minutes, with the seeds done by then
         #[arg(long, value_name = "M")]
         minutes: Option<u64>,
+        /// Keep what is done there, and go on from it
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf>,
     },
     /// One seed in two processes: both must write the same trace
     Meta {
         /// The seed
         #[arg(long)]
         seed: u64,
+        /// Which faults
+        #[arg(long, value_enum, default_value = "swarm")]
+        scenario: Scenario,
     },
-    /// One seed, or with none a sweep of 200
-    Sim {
+    /// Defects planted on purpose, each of which must be found
+    Mutants {
         /// Only this one
-        #[arg(long)]
-        seed: Option<u64>,
+        #[arg(long, value_parser = mutant, value_name = "NAME")]
+        name: Option<Mutant>,
+        /// Seeds that it must be found within
+        #[arg(long, value_parser = seeds, value_name = "A..B", default_value = "1..301")]
+        seeds: Range<u64>,
     },
+    /// Every kind of fault, where it is made, and what of the real thing it is not
+    ListFaults,
+    /// Every failpoint and clumsy place, with the rules of its step
+    ListFailpoints,
 }
 
 fn seeds(text: &str) -> Result<Range<u64>, String> {
@@ -65,6 +91,13 @@ fn seeds(text: &str) -> Result<Range<u64>, String> {
     let (from, to) = text.split_once("..").ok_or_else(expected)?;
     let range = from.parse().map_err(|_| expected())?..to.parse().map_err(|_| expected())?;
     if range.is_empty() { Err(expected()) } else { Ok(range) }
+}
+
+fn mutant(name: &str) -> Result<Mutant, String> {
+    Mutant::by_name(name).ok_or_else(|| {
+        let names: Vec<&str> = Mutant::ALL.iter().map(|mutant| mutant.name()).collect();
+        format!("no mutant {name:?}; there are {}", names.join(", "))
+    })
 }
 
 #[expect(clippy::print_stdout, reason = "a command's output")]
@@ -76,155 +109,122 @@ fn line(text: &str) {
 ///
 /// # Errors
 /// What failed, and the command that repeats it.
-pub fn execute(scenario: Scenario) -> Result<String, String> {
-    match scenario {
-        Scenario::Run { seed, trace, no_fsync } => run(seed, trace.as_deref(), !no_fsync),
-        Scenario::Sweep { seeds, minutes } => {
-            let limit = minutes.map(|minutes| Duration::from_secs(60 * minutes));
-            sweep(seeds, 1, limit).map(|report| report.to_string())
+pub fn execute(action: Action) -> Result<String, String> {
+    match action {
+        Action::Run { seed, scenario, trace, html, no_fsync, mutant } => {
+            let variant = Variant { settings: Settings { scenario, fsync: !no_fsync }, mutant };
+            run_here(seed, variant, &Files { trace, html }).map(|report| report.to_string())
         }
-        Scenario::Meta { seed } => meta_seeds(seed..seed + 1),
-        Scenario::Sim { seed: Some(seed) } => run(seed, None, true),
-        Scenario::Sim { seed: None } => sweep(1..201, 1, None).map(|report| report.to_string()),
+        Action::Sweep { seeds, scenario, minutes, record } => {
+            let limit = minutes.map(|minutes| Duration::from_secs(60 * minutes));
+            sweep(&Sweep { seeds, variant: Variant::plain(scenario), least: 1, limit, record })
+        }
+        Action::Meta { seed, scenario } => meta_seeds(seed..seed + 1, scenario),
+        Action::Mutants { name: Some(mutant), seeds } => hunt_all(&[mutant], &seeds),
+        Action::Mutants { name: None, seeds } => hunt_all(Mutant::ALL, &seeds),
+        Action::ListFaults => Ok(list_faults()),
+        Action::ListFailpoints => Ok(list_failpoints()),
     }
 }
 
-/// What CI runs of the scenarios: traces of a few seeds twice, a disk that lies until it is caught, then as many seeds
-/// as there is time for.
+/// What CI runs of the scenarios: traces of a few seeds twice, a disk that lies until it is caught, a few seeds of the
+/// first scenario, then as many of the swarm as there is time for.
 ///
 /// # Errors
 /// As [`execute`].
 pub fn ci(limit: Duration) -> Result<String, String> {
     let begin = Stopwatch::start();
-    line(&format!("ok {}", meta_seeds(META_SEEDS)?));
+    line(&format!("ok {}", meta_seeds(META_SEEDS, Scenario::Swarm)?));
     line(&format!("ok {}", lying_disk(LYING_SEEDS)?));
-    let left = limit.saturating_sub(begin.elapsed());
-    sweep(1..10_001, SEEDS_MIN, Some(left)).map(|report| report.to_string())
+    let first = Sweep {
+        seeds: FIRST_SEEDS,
+        variant: Variant::plain(Scenario::First),
+        least: FIRST_SEEDS.end,
+        limit: None,
+        record: None,
+    };
+    line(&format!("ok {}", sweep(&first)?));
+    let limit = Some(limit.saturating_sub(begin.elapsed()));
+    let variant = Variant::plain(Scenario::Swarm);
+    sweep(&Sweep { seeds: 1..10_001, variant, least: SEEDS_MIN, limit, record: None })
 }
 
-fn run(seed: u64, trace: Option<&Path>, fsync: bool) -> Result<String, String> {
-    let trace = trace.map(|path| Trace::to_file(path).map_err(|e| format!("cannot write {}: {e}", path.display())));
-    let trace = trace.transpose()?;
-    let outcome = first::run(seed, fsync);
-    trace.map_or(Ok(()), Trace::finish).map_err(|e| format!("the trace could not be written: {e}"))?;
-    outcome.map(|report| report.to_string()).map_err(|error| error.to_string())
-}
-
-/// Runs seeds in turn, several at once, until `limit` has passed and at least `least` are done. The sums of all.
-fn sweep(seeds: Range<u64>, least: u64, limit: Option<Duration>) -> Result<Report, String> {
+fn sweep(sweep: &Sweep) -> Result<String, String> {
     let begin = Stopwatch::start();
-    let mut total = Report::default();
-    let at_once = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-    let mut next = seeds.start;
-    while next < seeds.end {
-        let done = next - seeds.start;
-        if done >= least && limit.is_some_and(|limit| begin.elapsed() >= limit) {
-            break;
-        }
-        let end = seeds.end.min(next + at_once);
-        let runs: Vec<_> = (next..end).map(|seed| Ok((seed, start(seed, true)?))).collect::<Result<_, String>>()?;
-        for (seed, child) in runs {
-            total.add(&finish(seed, child)?);
-        }
-        next = end;
-    }
-    line(&format!("{} seeds, {}..{next}, in {:.0} s", next - seeds.start, seeds.start, begin.elapsed().as_secs_f64()));
-    Ok(total)
+    let done: Done = sweep.run()?;
+    let (count, total) = (done.reports.len(), done.total());
+    let (real, virtual_seconds) = (begin.elapsed().as_secs_f64(), total.get("virtual-ms") / 1000);
+    line(&format!("{count} seeds, {virtual_seconds} virtual seconds, in {real:.0} s; {}", done.medians()));
+    done.judge(sweep.variant.settings.scenario)?;
+    Ok(total.to_string())
 }
 
 /// Runs seeds on disks that make nothing durable, until one is found out.
 fn lying_disk(seeds: Range<u64>) -> Result<String, String> {
-    for seed in seeds.clone() {
-        let Err(caught) = start(seed, false).and_then(|child| finish(seed, child)) else { continue };
-        if let Some(why) = reason(&caught) {
-            return Ok(format!("fsync off: caught by \"{why}\" after {} seeds", seed - seeds.start + 1));
+    let variant = Variant { settings: Settings { scenario: Scenario::First, fsync: false }, mutant: None };
+    match mutants::first_failure(variant, seeds.clone())? {
+        Some(caught) => Ok(format!("fsync off: caught by \"{}\" after {} seeds", caught.why, caught.seeds)),
+        None => Err(format!(
+            "fsync off: not caught within seeds {}..{}; lost data would not be seen",
+            seeds.start, seeds.end
+        )),
+    }
+}
+
+fn hunt_all(mutants: &[Mutant], seeds: &Range<u64>) -> Result<String, String> {
+    let mut missed = Vec::new();
+    for mutant in mutants {
+        match mutants::hunt(*mutant, seeds.clone())? {
+            Some(caught) => {
+                line(&format!("{}: caught by \"{}\" after {} seeds", mutant.name(), caught.why, caught.seeds));
+            }
+            None => {
+                line(&format!("{}: missed", mutant.name()));
+                missed.push(mutant.name());
+            }
         }
     }
-    Err(format!("fsync off: not caught within seeds {}..{}; lost data would not be seen", seeds.start, seeds.end))
+    if missed.is_empty() {
+        Ok(format!("{} mutants caught", mutants.len()))
+    } else {
+        Err(format!("missed: {}", missed.join(", ")))
+    }
 }
 
-/// What an oracle or the first assertion has found, in the text of a failed run. A run in which a fault did not happen
-/// has failed too, and has found nothing.
-fn reason(failure: &str) -> Option<&str> {
-    let told = failure.lines().find(|line| line.starts_with("failed: at ") && !line.contains(first::VACUOUS));
-    told.or_else(|| failure.lines().skip_while(|line| !line.contains("panicked at")).nth(1))
-}
-
-fn meta_seeds(seeds: Range<u64>) -> Result<String, String> {
+fn meta_seeds(seeds: Range<u64>, scenario: Scenario) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|e| format!("no temporary directory: {e}"))?;
-    let this = this_program()?;
     let mut texts = Vec::new();
     for seed in seeds {
+        let variant = Variant::plain(scenario);
+        variant.command(seed)?;
         let command = |trace: &Path| {
-            let mut command = Command::new(&this);
-            command.args(["run", "--seed", &seed.to_string(), "--trace"]).arg(trace).stdout(Stdio::null());
+            let mut command = variant.command(seed).expect("the same was made before");
+            command.arg("--trace").arg(trace).stdout(Stdio::null());
             command
         };
-        let equal = meta::run_twice(folder.path(), command);
-        let equal =
-            equal.map_err(|error| format!("seed {seed}: {error}\nrepeat with: sim-tests meta --seed {seed}"))?;
+        let equal = meta::run_twice(folder.path(), command)
+            .map_err(|error| format!("seed {seed}: {error}\nrepeat with: sim-tests meta --seed {seed}"))?;
         texts.push(format!("seed {seed}: two processes, {} equal lines, {} bytes", equal.lines, equal.bytes));
     }
     Ok(texts.join("; "))
 }
 
-fn this_program() -> Result<PathBuf, String> {
-    std::env::current_exe().map_err(|e| format!("this program does not know where it is: {e}"))
+fn list_faults() -> String {
+    for kind in Kind::ALL {
+        line(&format!("{:30} {:24} {}", kind.name(), kind.made(), kind.approximation()));
+    }
+    line("cpu-starved, process-paused     real processes           no simulated host runs slower than the others");
+    format!("{} kinds of faults", Kind::ALL.len())
 }
 
-/// Starts a run of one seed in a process of its own.
-fn start(seed: u64, fsync: bool) -> Result<Child, String> {
-    let mut command = Command::new(this_program()?);
-    command.args(["run", "--seed", &seed.to_string()]).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // A panic inside a host ends in panics of destructors; only the first message says anything.
-    command.env("RUST_BACKTRACE", "0");
-    if !fsync {
-        command.arg("--no-fsync");
+fn list_failpoints() -> String {
+    for point in Failpoint::ALL {
+        line(&format!("{:30} {:10} {}", point.name(), point.rules(), point.place()));
     }
-    command.spawn().map_err(|e| format!("cannot start {command:?}: {e}"))
-}
-
-/// The figures that a run printed.
-fn finish(seed: u64, mut child: Child) -> Result<Report, String> {
-    let begin = Stopwatch::start();
-    while child.try_wait().map_err(|e| format!("seed {seed}: {e}"))?.is_none() {
-        if begin.elapsed() > RUN_MAX {
-            child.kill().map_err(|e| format!("seed {seed} does not end, and cannot be killed: {e}"))?;
-            let _reaped = child.wait();
-            return Err(format!(
-                "seed {seed} has not ended after {RUN_MAX:?}\nrepeat with: sim-tests run --seed {seed}"
-            ));
-        }
-        wait();
+    for place in petuum_chaos::Buggify::ALL {
+        line(&format!("{:30} {:10} clumsy: {}", place.name(), place.rules(), place.clumsiness()));
     }
-    let output = child.wait_with_output().map_err(|e| format!("seed {seed}: {e}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let last = text.lines().last().unwrap_or_default();
-    if let (true, Some(report)) = (output.status.success(), last.strip_prefix("ok ").and_then(Report::parse)) {
-        return Ok(report);
-    }
-    let errors = String::from_utf8_lossy(&output.stderr);
-    let shown: String = errors.chars().take(OUTPUT_SHOWN).collect();
-    Err(format!("seed {seed}: {}\n{last}\n{shown}repeat with: sim-tests run --seed {seed}", output.status))
-}
-
-#[expect(clippy::disallowed_methods, reason = "waits for a process, outside every simulation")]
-fn wait() {
-    std::thread::sleep(Duration::from_millis(20));
-}
-
-/// Real time since a moment: budgets of minutes, outside every simulation.
-struct Stopwatch(std::time::Instant);
-
-impl Stopwatch {
-    #[expect(clippy::disallowed_methods, reason = "budgets are in real time, and no simulation runs here")]
-    fn start() -> Self {
-        Self(std::time::Instant::now())
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.0.elapsed()
-    }
+    format!("{} failpoints, {} clumsy places", Failpoint::ALL.len(), petuum_chaos::Buggify::ALL.len())
 }
 
 #[cfg(test)]
@@ -240,15 +240,8 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_found_is_a_reason() {
-        let told = "seed 1: exit status: 1\nfailed: at 2s of virtual time (seed 1): a row went back\n";
-        assert_eq!(reason(told), Some("failed: at 2s of virtual time (seed 1): a row went back"));
-        let asserted =
-            "seed 1: signal: 6\n\nthread 'main' panicked at a.rs:1:1:\nassertion failed: a <= b\nnote: run\n";
-        assert_eq!(reason(asserted), Some("assertion failed: a <= b"));
-        let vacuous =
-            format!("seed 1: exit status: 1\nfailed: at 9s of virtual time (seed 1): {}: retries", first::VACUOUS);
-        assert_eq!(reason(&vacuous), None);
-        assert_eq!(reason("cannot start"), None);
+    fn mutants_are_found_by_name() {
+        assert_eq!(mutant(Mutant::ALL[0].name()), Ok(Mutant::ALL[0]));
+        assert!(mutant("none").unwrap_err().contains(Mutant::ALL[1].name()));
     }
 }

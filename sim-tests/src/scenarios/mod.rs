@@ -1,19 +1,36 @@
 //! Scenarios: programs on a simulated cluster, faults from a seed, and what must be true meanwhile and in the end.
 //!
 //! ```text
-//!   first.rs   one seed's run: a cluster, its workers, every fault once, convergence, the last checks
+//!   run.rs     one seed's run: shape and plan, faults, peace, figures
+//!   first.rs   a plan: five kinds of faults, each once
+//!   swarm.rs   a plan: any kinds at any rate, every setting drawn anew
+//!   setup.rs   the cluster, its job and its workers
 //!   worker.rs  what a worker computes, and where it can be stopped inside a clock
-//!   faults.rs  which faults happen when, and what heals them
+//!   faults/    which faults happen when, and what heals them
 //!   stage.rs   the cluster, its workers and the watch, stepped together
 //!   watch.rs   what must be true of replicas at any time (G3, G6)
+//!   peace.rs   what must come true when the faults are over
 //!   report.rs  what a run has done, and whether that was enough
-//!   cli.rs     the commands: one seed, many, one twice
+//!   seed.rs    a seed in a process of its own
+//!   sweep.rs   many seeds, and whether they have shown enough
+//!   mutants.rs defects planted on purpose
+//!   cli.rs     the commands
 //! ```
 
 pub mod cli;
-mod faults;
-pub mod first;
+pub mod faults;
+mod first;
+mod mutants;
+mod peace;
 mod report;
+mod run;
+mod seed;
+mod setup;
 mod stage;
+mod swarm;
+mod sweep;
 mod watch;
 mod worker;
+
+pub use report::Report;
+pub use run::{Outcome, Scenario, Settings, run};

@@ -1,8 +1,10 @@
 //! Where a scenario plays: the cluster, what its workers share with the runner, and the watch over its replicas, looked
 //! at as time passes.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use petuum_chaos::Failpoint;
 use petuum_sim::{Error, SimCluster};
 use petuum_types::JobId;
 
@@ -19,14 +21,27 @@ pub(super) struct Stage {
     pub(super) job: JobId,
     pub(super) watch: Watch,
     pub(super) workers: u32,
+    /// Whether each worker has a second host.
+    pub(super) rivals: bool,
     pub(super) shards: u32,
+    pub(super) replication: u32,
     pub(super) staleness: u64,
+    pub(super) lease: Duration,
+    pub(super) latency_max: Duration,
+    pub(super) sync_latency: (Duration, Duration),
+    /// Failpoints at which somebody lost the power.
+    pub(super) struck: BTreeMap<Failpoint, u64>,
     pub(super) steps: u64,
 }
 
 /// The host of a worker.
 pub(super) fn worker_host(worker: u32) -> String {
     format!("worker-{worker}")
+}
+
+/// The host of a worker's second process.
+pub(super) fn rival_host(worker: u32) -> String {
+    format!("worker-{worker}-b")
 }
 
 impl Stage {
@@ -48,6 +63,32 @@ impl Stage {
     /// The clocks of a worker that are known to be acknowledged.
     pub(super) fn acked(&self, worker: u32) -> u64 {
         self.handle.borrow().oracle.acked(worker as usize)
+    }
+
+    /// Whether a worker's latest session runs on this host.
+    pub(super) fn is_latest(&self, worker: u32, host: &str) -> bool {
+        self.handle.borrow().latest.get(&worker).is_some_and(|latest| latest == host)
+    }
+
+    /// The hosts of all workers.
+    pub(super) fn worker_hosts(&self) -> Vec<String> {
+        let rivals = (0..self.workers).filter(|_| self.rivals).map(rival_host);
+        (0..self.workers).map(worker_host).chain(rivals).collect()
+    }
+
+    /// The greatest latency of messages on some links.
+    pub(super) fn set_latency(&mut self, links: &[(String, String)], greatest: Duration) {
+        self.cluster.simulation().inside(|sim| {
+            for (a, b) in links {
+                sim.set_link_max_message_latency(a.as_str(), b.as_str(), greatest);
+            }
+        });
+    }
+
+    /// Operations that a node's disk was made to fail so far.
+    pub(super) fn injected(&self, node: &str) -> u64 {
+        let at = self.cluster.nodes().iter().position(|name| name == node);
+        at.map_or(0, |at| self.cluster.disks()[at].injected)
     }
 
     /// Virtual time.

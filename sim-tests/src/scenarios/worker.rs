@@ -1,19 +1,23 @@
 //! A worker of a scenario: in each clock it reads some rows, adds its unit vector to all, and ends the clock.
+//!
+//! A process that is removed from its job comes back explicitly; one that is replaced ends, and whatever it still does
+//! until it hears of it carries a mark that must be seen nowhere.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
-use petuum_client::{Client, Options, Session, Table, Worker, WorkerOptions, WorkerThread};
-use petuum_sim::HostResult;
-use petuum_sim::oracle::UnitVectors;
-use petuum_types::{RowId, Values, WorkerId};
+use petuum_client::{Client, Job, Options, Session, Table, Worker, WorkerOptions, WorkerThread};
+use petuum_sim::history::What;
+use petuum_sim::oracle::{Registered, UnitVectors};
+use petuum_sim::{History, HostResult};
+use petuum_types::{Error, ErrorKind, RowId, Values, WorkerId};
 
 use super::report::Work;
 
 /// The job's name.
-pub(super) const JOB: &str = "first";
+pub(super) const JOB: &str = "job";
 /// The table's name.
 pub(super) const TABLE: &str = "units";
 
@@ -39,10 +43,20 @@ pub(super) struct Shared {
     pub(super) target: u64,
     /// By worker: where it is to stop, and whether it has.
     pub(super) stops: BTreeMap<u32, (Point, bool)>,
+    /// By worker: what each of its clocks takes longer.
+    pub(super) slow: BTreeMap<u32, Duration>,
+    /// By worker: the host of its latest session.
+    pub(super) latest: BTreeMap<u32, String>,
+    /// Second hosts of workers that may register.
+    pub(super) takes_over: BTreeSet<String>,
     /// By worker: whether it has finished all clocks, and everything of them is ticked everywhere.
     pub(super) finished: BTreeMap<u32, bool>,
     /// By worker and incarnation.
-    pub(super) work: BTreeMap<(u32, u32), Work>,
+    pub(super) work: BTreeMap<(u32, u64), Work>,
+    /// Sessions that followed another of the same worker.
+    pub(super) takeovers: u64,
+    /// Sessions of workers that had been removed.
+    pub(super) rejoins: u64,
     /// Set when workers may end.
     pub(super) over: bool,
 }
@@ -50,36 +64,97 @@ pub(super) struct Shared {
 /// Handle on what is shared; nobody holds it across an await.
 pub(super) type Handle = Rc<RefCell<Shared>>;
 
-/// A worker's life from one start to its end.
-pub(super) async fn run(handle: Handle, id: u32, endpoints: Vec<String>, options: Options) -> HostResult {
-    let random = fastrand::Rng::with_seed(options.seed);
-    let client = Client::connect(&endpoints, options).await?;
+/// Where and as whom a process runs.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) handle: Handle,
+    pub(super) id: u32,
+    pub(super) host: String,
+    /// Whether it does nothing until it is told to take over.
+    pub(super) waits: bool,
+    pub(super) endpoints: Vec<String>,
+    pub(super) options: WorkerOptions,
+    pub(super) pause_max: Duration,
+    pub(super) history: History,
+}
+
+/// A process's life from one start to its end.
+pub(super) async fn run(place: Place, options: Options) -> HostResult {
+    while place.waits && !place.handle.borrow().takes_over.contains(&place.host) {
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    let mut random = fastrand::Rng::with_seed(options.seed);
+    let client = Client::connect(&place.endpoints, options).await?;
     let job = client.job(JOB).await?;
-    let table = job.table(TABLE).await?;
-    let session = job.worker(WorkerId(id), WorkerOptions::default()).await?;
-    handle.borrow_mut().oracle.registered(id as usize, session.start().0)?;
-    let thread = session.thread();
-    let mut life = Life { handle, id, table, session, thread, random };
-    life.work().await.map_err(|error| format!("worker {id}: {error}").into())
+    let mut rejoin = false;
+    loop {
+        let ended = match Life::begin(&place, &job, rejoin, random.fork()).await {
+            Ok(mut life) => life.work().await,
+            Err(failure) => Err(failure),
+        };
+        match ended {
+            Ok(()) => return Ok(()),
+            Err(Failure::Session(error)) if error.kind() == ErrorKind::Evicted => rejoin = true,
+            // Another process is this worker now.
+            Err(Failure::Session(error)) if error.kind() == ErrorKind::Replaced => {
+                std::future::pending::<()>().await;
+            }
+            Err(failure) => return Err(format!("worker {} on {}: {failure}", place.id, place.host).into()),
+        }
+    }
+}
+
+/// Why a session ended.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("{0}")]
+    Session(#[from] Error),
+    #[error("{0}")]
+    Oracle(#[from] petuum_sim::oracle::Violation),
+    #[error("an i64 table answered with other values")]
+    Values,
 }
 
 struct Life {
-    handle: Handle,
-    id: u32,
+    place: Place,
+    incarnation: u64,
     table: Table,
     session: Session,
     thread: WorkerThread,
     random: fastrand::Rng,
 }
 
-type Failure = Box<dyn std::error::Error>;
-
 impl Life {
+    async fn begin(place: &Place, job: &Job, rejoin: bool, random: fastrand::Rng) -> Result<Self, Failure> {
+        let table = job.table(TABLE).await?;
+        let options = WorkerOptions { rejoin, ..place.options.clone() };
+        let session = job.worker(WorkerId(place.id), options).await?;
+        let incarnation = session.incarnation().0;
+        let rejoined_from = session.removed_at().filter(|_| rejoin).map(|clock| clock.0);
+        let registered = Registered { incarnation, start: session.start().0, rejoined_from };
+        let mut shared = place.handle.borrow_mut();
+        shared.oracle.registered(place.id as usize, registered)?;
+        if shared.oracle.is_latest(place.id as usize, incarnation) {
+            shared.takeovers += u64::from(shared.latest.insert(place.id, place.host.clone()).is_some());
+            shared.rejoins += u64::from(rejoin);
+        }
+        drop(shared);
+        let thread = session.thread();
+        Ok(Self { place: place.clone(), incarnation, table, session, thread, random })
+    }
+
+    fn id(&self) -> usize {
+        self.place.id as usize
+    }
+
+    fn is_latest(&self) -> bool {
+        self.place.handle.borrow().oracle.is_latest(self.id(), self.incarnation)
+    }
+
     async fn work(&mut self) -> Result<(), Failure> {
         loop {
             let clock = self.thread.now().0;
-            let target = self.handle.borrow().target;
-            if clock >= target {
+            if clock >= self.place.handle.borrow().target {
                 break;
             }
             self.read().await?;
@@ -88,58 +163,71 @@ impl Life {
                 self.read().await?;
             }
             self.stop_at(Point::BeforeClock).await;
-            self.thread.clock().await?;
-            self.note();
+            let ended = self.thread.clock().await;
+            self.note()?;
+            ended?;
             self.stop_at(Point::AfterClock).await;
             if self.random.u8(..8) == 0 {
-                self.thread.flush().await?;
-                self.note();
+                let flushed = self.thread.flush().await;
+                self.note()?;
+                flushed?;
             }
-            tokio::time::sleep(Duration::from_micros(self.random.u64(0..20_000))).await;
+            tokio::time::sleep(self.pause()).await;
         }
         self.thread.flush().await?;
         self.thread.barrier().await?;
         self.read_all().await?;
-        self.note();
-        self.handle.borrow_mut().finished.insert(self.id, true);
+        self.note()?;
+        self.place.handle.borrow_mut().finished.insert(self.place.id, true);
         // It stays: a worker that goes away is removed from the job once its lease has passed.
-        while !self.handle.borrow().over {
+        while !self.place.handle.borrow().over {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
         Ok(())
     }
 
+    fn pause(&mut self) -> Duration {
+        let most = u64::try_from(self.place.pause_max.as_micros()).unwrap_or(u64::MAX);
+        let slow = self.place.handle.borrow().slow.get(&self.place.id).copied().unwrap_or_default();
+        Duration::from_micros(self.random.u64(..=most)) + slow
+    }
+
     /// Reads some rows and checks them.
     async fn read(&mut self) -> Result<(), Failure> {
         let rows: Vec<RowId> = {
-            let shared = self.handle.borrow();
+            let shared = self.place.handle.borrow();
             shared.rows.iter().copied().filter(|_| self.random.bool()).collect()
         };
         self.check(rows).await
     }
 
     async fn read_all(&mut self) -> Result<(), Failure> {
-        let rows = self.handle.borrow().rows.clone();
+        let rows = self.place.handle.borrow().rows.clone();
         self.check(rows).await
     }
 
     async fn check(&mut self, rows: Vec<RowId>) -> Result<(), Failure> {
         let clock = self.thread.now().0;
         let found = self.thread.get_many(&self.table, &rows).await?;
-        let mut shared = self.handle.borrow_mut();
+        if !self.is_latest() {
+            // Its own clocks may not count any more; it will be told.
+            return Ok(());
+        }
+        let mut shared = self.place.handle.borrow_mut();
         for (row, values) in rows.iter().zip(found) {
-            let Values::I64(values) = values else { return Err("an i64 table answered with other values".into()) };
-            shared.oracle.read(self.id as usize, clock, row.0, &values)?;
+            let Values::I64(values) = values else { return Err(Failure::Values) };
+            shared.oracle.read(self.id(), clock, row.0, &values)?;
         }
         Ok(())
     }
 
     /// Adds the unit vector of one clock to every row. No await inside: a clock is attempted in all rows or in none.
     fn update(&mut self, clock: u64) -> Result<(), Failure> {
-        let mut shared = self.handle.borrow_mut();
-        let id = self.id as usize;
+        let id = self.id();
+        let latest = self.is_latest();
+        let mut shared = self.place.handle.borrow_mut();
         let workers = shared.oracle.width() / 2;
-        let mark = shared.oracle.attempt(id, clock);
+        let mark = if latest { shared.oracle.attempt(id, clock) } else { shared.oracle.void_mark() };
         let mut deltas = vec![0; 2 * workers];
         deltas[id] = 1;
         deltas[workers + id] = mark;
@@ -149,21 +237,27 @@ impl Life {
         Ok(())
     }
 
-    /// Tells the oracle and the report what is known now.
-    fn note(&self) {
+    /// Tells the oracle, the report and the history what is known now.
+    fn note(&self) -> Result<(), Failure> {
         let report = self.session.report();
-        let mut shared = self.handle.borrow_mut();
-        shared.oracle.acknowledged(self.id as usize, self.session.start().0 + report.acked);
-        let incarnation = u32::try_from(self.session.incarnation().0).unwrap_or(u32::MAX);
-        shared.work.insert((self.id, incarnation), Work::from(&report));
+        let start = self.session.start().0;
+        let mut shared = self.place.handle.borrow_mut();
+        shared.oracle.acknowledged(self.id(), self.incarnation, start + report.acked)?;
+        shared.work.insert((self.place.id, self.incarnation), Work::from(&report));
+        if let Some(now) = petuum_sim::now() {
+            let clocks = What::Clocks { ended: start + report.clocks, acked: start + report.acked };
+            self.place.history.note(now, &self.place.host, clocks);
+        }
+        Ok(())
     }
 
     /// Stops for ever if the runner has asked for it here; the runner then kills this host.
     async fn stop_at(&self, point: Point) {
+        let latest = self.is_latest();
         let asked = {
-            let mut shared = self.handle.borrow_mut();
-            match shared.stops.get_mut(&self.id) {
-                Some((at, stopped)) if *at == point => {
+            let mut shared = self.place.handle.borrow_mut();
+            match shared.stops.get_mut(&self.place.id) {
+                Some((at, stopped)) if *at == point && latest => {
                     *stopped = true;
                     true
                 }

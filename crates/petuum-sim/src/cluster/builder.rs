@@ -19,6 +19,7 @@ pub struct ClusterBuilder {
     shards: u32,
     replication: u32,
     settings: NodeSettings,
+    settings_of: BTreeMap<u32, NodeSettings>,
     network: Settings,
     sync_latency: (Duration, Duration),
 }
@@ -31,6 +32,7 @@ impl ClusterBuilder {
             shards: 2,
             replication: 3,
             settings: NodeSettings::default(),
+            settings_of: BTreeMap::new(),
             network: Settings::new(seed),
             sync_latency: (Duration::from_micros(500), Duration::from_millis(2)),
         }
@@ -64,6 +66,13 @@ impl ClusterBuilder {
         self
     }
 
+    /// Settings of one node, counted from 1, that differ from those of the others: one whose clock runs fast or slow.
+    #[must_use]
+    pub fn settings_of(mut self, node: u32, settings: NodeSettings) -> Self {
+        self.settings_of.insert(node, settings);
+        self
+    }
+
     /// Least and greatest latency of a message.
     #[must_use]
     pub fn latency(mut self, least: Duration, greatest: Duration) -> Self {
@@ -88,14 +97,9 @@ impl ClusterBuilder {
         for number in 1..=self.nodes {
             let name = format!("node-{number}");
             let seed = mix(self.seed, u64::from(number) << 32);
-            let place = Rc::new(Place::new(
-                name.clone(),
-                PORT,
-                seed,
-                self.settings.clone(),
-                self.sync_latency,
-                failpoints.clone(),
-            ));
+            let settings = self.settings_of.get(&number).unwrap_or(&self.settings).clone();
+            let place = Place::new(name.clone(), PORT, seed, settings, self.sync_latency, failpoints.clone());
+            let place = Rc::new(place);
             let at = Rc::clone(&place);
             simulation.machine(&name, &place.disk, move || node::run(Rc::clone(&at)));
             up.insert(name, true);
@@ -109,6 +113,7 @@ impl ClusterBuilder {
             places,
             up,
             cuts: BTreeSet::new(),
+            dark: BTreeSet::new(),
         }
     }
 }

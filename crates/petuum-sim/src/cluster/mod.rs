@@ -23,7 +23,7 @@ use petuum_net::wire;
 use petuum_net::wire::admin_client::AdminClient;
 
 use self::node::Place;
-use crate::disk::{Counters, Lost};
+use crate::disk::{Counters, Lost, Rule};
 use crate::failpoints::{Failpoints, Struck};
 use crate::history::{History, What};
 use crate::simulation::mix;
@@ -42,6 +42,8 @@ pub struct SimCluster {
     /// Hosts by name, and whether their software has been started and not been killed since.
     up: BTreeMap<String, bool>,
     cuts: BTreeSet<(String, String)>,
+    /// Hosts that have lost their power: their links are cut until they get it back.
+    dark: BTreeSet<String>,
 }
 
 impl SimCluster {
@@ -68,6 +70,7 @@ impl SimCluster {
         let struck = self.simulation.take_struck();
         for Struck { host, point, .. } in &struck {
             self.up.insert(host.clone(), false);
+            self.dark.insert(host.clone());
             self.note(host, What::Down { why: format!("power lost at {}", point.name()) });
         }
         struck
@@ -191,6 +194,10 @@ impl SimCluster {
 
     /// Starts a host that is not up; false if it was.
     pub fn start(&mut self, host: &str) -> bool {
+        if self.dark.contains(host) {
+            self.restore_power(&[host.to_owned()]);
+            return true;
+        }
         let was_up = self.up.insert(host.to_owned(), true).unwrap_or(true);
         if !was_up {
             self.simulation.start(host);
@@ -204,6 +211,7 @@ impl SimCluster {
         let hit: Vec<&str> = hosts.iter().map(String::as_str).filter(|host| self.is_up(host)).collect();
         for host in &hit {
             self.up.insert((*host).to_owned(), false);
+            self.dark.insert((*host).to_owned());
         }
         let lost = self.simulation.lose_power(&hit);
         hit.iter().for_each(|host| self.note(host, What::Down { why: "power lost".to_owned() }));
@@ -215,6 +223,7 @@ impl SimCluster {
         let back: Vec<&str> = hosts.iter().map(String::as_str).filter(|host| !self.is_up(host)).collect();
         for host in &back {
             self.up.insert((*host).to_owned(), true);
+            self.dark.remove(*host);
         }
         self.simulation.restore_power(&back);
         back.iter().for_each(|host| self.note(host, What::Up));
@@ -235,6 +244,68 @@ impl SimCluster {
             self.simulation.inside(|sim| sim.repair(a, b));
             self.note(a, What::Healed { name: format!("cut off from {b}") });
         }
+    }
+
+    fn place(&self, host: &str) -> &Place {
+        self.places.iter().find(|place| place.name == host).expect("a node of this cluster")
+    }
+
+    /// Drops everything that one host sends another from now on.
+    pub fn cut_one_way(&mut self, from: &str, to: &str) {
+        self.note(from, What::Fault { name: format!("what it sends to {to} is lost") });
+        self.simulation.inside(|sim| sim.partition_oneway(from, to));
+    }
+
+    /// Ends a cut of one direction.
+    pub fn mend_one_way(&mut self, from: &str, to: &str) {
+        self.note(from, What::Healed { name: format!("what it sends to {to} was lost") });
+        self.simulation.inside(|sim| sim.repair_oneway(from, to));
+    }
+
+    /// Adds a rule to a node's disk. From now on the node may end with an error that is none of the simulation.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn inject(&self, node: &str, rule: Rule) {
+        let place = self.place(node);
+        place.allow_failure(true);
+        place.disk.inject(rule);
+    }
+
+    /// Removes all rules of a node's disk. A node that ended meanwhile stays so until it is killed and started again.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn clear_rules(&self, node: &str) {
+        let place = self.place(node);
+        place.disk.clear_rules();
+        place.allow_failure(false);
+    }
+
+    /// How long a node's disk takes from now on to make its log durable.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn set_sync_latency(&self, node: &str, least: Duration, greatest: Duration) {
+        self.place(node).set_sync_latency(least, greatest);
+    }
+
+    /// Has a node hand its leaderships over and end, as SIGTERM does. [`SimCluster::has_ended`] tells when it has.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    pub fn ask_to_stop(&self, node: &str) {
+        self.note(node, What::Fault { name: "asked to stop".to_owned() });
+        self.place(node).ask_to_stop();
+    }
+
+    /// Whether a node has ended by itself, well or not, since its last start.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    #[must_use]
+    pub fn has_ended(&self, node: &str) -> bool {
+        self.place(node).has_ended()
     }
 
     /// Makes the nodes' disks lie from now on: syncs report success and make nothing durable.

@@ -4,11 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::io::{Cursor, Read};
 use std::path::Path;
 use std::rc::{Rc, Weak};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use petuum_server::{Node, NodeSettings, Parts, Stopped, SyncMode};
 use petuum_storage::{CutWal, ReadWals, Store, StoreOptions};
+
+use tokio::sync::Notify;
 
 use crate::disk::Disk;
 use crate::failpoints::Failpoints;
@@ -21,8 +23,14 @@ pub(super) struct Place {
     port: u16,
     seed: u64,
     settings: NodeSettings,
-    sync_latency: (Duration, Duration),
+    sync_latency: Arc<Mutex<(Duration, Duration)>>,
     failpoints: Failpoints,
+    /// Told to hand its leaderships over and end.
+    stop: Notify,
+    /// Whether the node has ended by itself since its last start.
+    ended: Cell<bool>,
+    /// Whether a node that ends with an error is no error of the simulation.
+    may_fail: Cell<bool>,
     starts: Cell<u64>,
     /// Owned by the host's software alone, so that a kill leaves nothing of the node, above all no open database.
     node: RefCell<Weak<Node>>,
@@ -43,8 +51,11 @@ impl Place {
             port,
             seed,
             settings,
-            sync_latency,
+            sync_latency: Arc::new(Mutex::new(sync_latency)),
             failpoints,
+            stop: Notify::new(),
+            ended: Cell::new(false),
+            may_fail: Cell::new(false),
             starts: Cell::new(0),
             node: RefCell::default(),
         }
@@ -57,6 +68,25 @@ impl Place {
     /// How often a node was started here.
     pub(super) fn starts(&self) -> u64 {
         self.starts.get()
+    }
+
+    pub(super) fn set_sync_latency(&self, least: Duration, greatest: Duration) {
+        *self.sync_latency.lock().expect("nothing panics while it is held") = (least, greatest);
+    }
+
+    /// Has the node hand its leaderships over and end.
+    pub(super) fn ask_to_stop(&self) {
+        self.stop.notify_one();
+    }
+
+    /// Whether the node has ended by itself, well or not, since its last start.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.get()
+    }
+
+    /// From now on it is expected that a node may fail here, or no more.
+    pub(super) fn allow_failure(&self, allowed: bool) {
+        self.may_fail.set(allowed);
     }
 
     /// The node that runs here; to be let go before the next step.
@@ -78,18 +108,23 @@ impl Place {
 
     /// A task that waits, as a disk does, before each sync.
     fn sync_mode(&self, seed: u64) -> SyncMode {
-        let (least, greatest) = self.sync_latency;
+        let latency = Arc::clone(&self.sync_latency);
         let mut random = fastrand::Rng::with_seed(seed);
-        SyncMode::Task(Box::new(move || least + (greatest - least).mul_f64(random.f64())))
+        SyncMode::Task(Box::new(move || {
+            let (least, greatest) = *latency.lock().expect("nothing panics while it is held");
+            least + (greatest - least).mul_f64(random.f64())
+        }))
     }
 }
 
 /// A node's life from start to death.
 pub(super) async fn run(place: Rc<Place>) -> turmoil::Result {
     place.failpoints.enter(&place.name);
+    place.ended.set(false);
     let ended = live(&place).await;
-    if ended.is_err() && !place.disk.is_powered() {
-        // It is dead and does not know: what it finds wrong now, nobody sees.
+    place.ended.set(true);
+    // Without power it is dead and does not know: what it finds wrong now, nobody sees.
+    if ended.is_err() && (place.may_fail.get() || !place.disk.is_powered()) {
         std::future::pending::<()>().await;
     }
     ended
@@ -109,7 +144,11 @@ async fn live(place: &Place) -> turmoil::Result {
     };
     let node = Rc::new(Node::start(parts)?);
     place.node.replace(Rc::downgrade(&node));
-    match node.ended().await {
+    let stopped = tokio::select! {
+        stopped = node.ended() => stopped,
+        () = place.stop.notified() => Rc::try_unwrap(node).map_err(|_| "somebody looks at the node")?.stop().await,
+    };
+    match stopped {
         Stopped::Asked => Ok(()),
         Stopped::Failed(error) => Err(format!("{} ended: {error}", place.name).into()),
     }

@@ -1,0 +1,108 @@
+//! Partitions of nodes in every shape, and networks that lose or delay.
+
+use std::time::Duration;
+
+use super::{Faults, Heal, Kind};
+use crate::scenarios::stage::Stage;
+
+/// The greatest delay of a slow link.
+const SLOW: Duration = Duration::from_millis(500);
+
+/// What is wrong with the network.
+pub(super) enum Broken {
+    /// Pairs that are cut; mended one by one in an order of its own if it is a swizzle.
+    Cuts(Vec<(String, String)>),
+    /// Mute towards these.
+    OneWay(String, Vec<String>),
+    /// Pairs that are slow.
+    Slow(Vec<(String, String)>),
+    /// Messages are lost.
+    Lossy,
+}
+
+impl Faults {
+    pub(super) fn partition(&mut self, stage: &mut Stage, kind: Kind) {
+        let mut nodes = stage.cluster.nodes();
+        self.random.shuffle(&mut nodes);
+        if kind == Kind::CutOneWay {
+            let mute = nodes.remove(0);
+            nodes.iter().for_each(|other| stage.cluster.cut_one_way(&mute, other));
+            self.count(kind);
+            self.heal_in(800..4000, stage, Heal::Network(Broken::OneWay(mute, nodes)));
+            return;
+        }
+        let cuts: Vec<(String, String)> = pairs(nodes.len())
+            .filter(|(a, b)| is_cut(kind, nodes.len(), *a, *b))
+            .map(|(a, b)| (nodes[a].clone(), nodes[b].clone()))
+            .collect();
+        if cuts.is_empty() {
+            return;
+        }
+        self.count(kind);
+        cuts.iter().for_each(|(a, b)| stage.cluster.cut(a, b));
+        if kind == Kind::Swizzle {
+            for cut in cuts {
+                self.heal_in(300..4000, stage, Heal::Network(Broken::Cuts(vec![cut])));
+            }
+        } else {
+            self.heal_in(800..4000, stage, Heal::Network(Broken::Cuts(cuts)));
+        }
+    }
+
+    pub(super) fn spoil_network(&mut self, stage: &mut Stage, kind: Kind) {
+        self.count(kind);
+        if kind == Kind::LossyNetwork {
+            let rate = f64::from(self.random.u32(1..=10)) / 1000.0;
+            stage.cluster.simulation().inside(|sim| sim.set_fail_rate(rate));
+            self.heal_in(500..3000, stage, Heal::Network(Broken::Lossy));
+            return;
+        }
+        let nodes = stage.cluster.nodes();
+        let slow = nodes[self.random.usize(..nodes.len())].clone();
+        let others = nodes.into_iter().chain(stage.worker_hosts()).filter(|host| *host != slow);
+        let links: Vec<_> = others.filter(|_| self.random.bool()).map(|host| (slow.clone(), host)).collect();
+        stage.set_latency(&links, SLOW);
+        self.heal_in(500..3000, stage, Heal::Network(Broken::Slow(links)));
+    }
+
+    pub(super) fn end_network(&mut self, stage: &mut Stage, broken: Broken) {
+        match broken {
+            Broken::Cuts(cuts) => cuts.iter().for_each(|(a, b)| stage.cluster.mend(a, b)),
+            Broken::OneWay(mute, others) => others.iter().for_each(|other| stage.cluster.mend_one_way(&mute, other)),
+            Broken::Slow(links) => stage.set_latency(&links, stage.latency_max),
+            Broken::Lossy => stage.cluster.simulation().inside(|sim| sim.set_fail_rate(0.0)),
+        }
+    }
+}
+
+fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..count).flat_map(move |a| (a + 1..count).map(move |b| (a, b)))
+}
+
+/// Whether two of `count` nodes cannot reach each other.
+fn is_cut(kind: Kind, count: usize, a: usize, b: usize) -> bool {
+    match kind {
+        Kind::Ring => !(b == a + 1 || (a == 0 && b == count - 1)),
+        // Node 0 reaches all; the others are in two halves.
+        Kind::Bridge => a != 0 && (a <= count / 2) != (b <= count / 2),
+        // All links of one node.
+        _ => a == 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cuts(kind: Kind, count: usize) -> Vec<(usize, usize)> {
+        pairs(count).filter(|(a, b)| is_cut(kind, count, *a, *b)).collect()
+    }
+
+    #[test]
+    fn shapes_of_partitions() {
+        assert_eq!(cuts(Kind::Isolate, 3), [(0, 1), (0, 2)]);
+        assert_eq!(cuts(Kind::Ring, 4), [(0, 2), (1, 3)]);
+        assert_eq!(cuts(Kind::Bridge, 3), [(1, 2)]);
+        assert_eq!(cuts(Kind::Bridge, 5), [(1, 3), (1, 4), (2, 3), (2, 4)]);
+    }
+}
