@@ -7,7 +7,7 @@ run := tools/with-rocksdb.sh
 # `make sim SEED=7`, `make demo DATA=…`, `make model ARGS=…`
 DATA ?= examples/data/fashion-mnist-10k
 
-.PHONY: help demo test lint fix sim model bench audit setup
+.PHONY: help demo test lint fix sim model bench bench-build bench-throughput bench-failover bench-idle audit setup
 
 help:
 	@echo 'make demo    train on three nodes while their leader is killed, and check that every clock counts once'
@@ -16,7 +16,7 @@ help:
 	@echo 'make fix     formats and applies what clippy can mend'
 	@echo 'make sim     simulator: more seeds than CI runs; SEED=n replays one'
 	@echo 'make model   model check with larger bounds than CI has'
-	@echo 'make bench   measurements, built as users would build'
+	@echo 'make bench   measurements, built as users would build; or only bench-throughput, bench-failover, bench-idle'
 	@echo 'make audit   known vulnerabilities among the dependencies; needs cargo-deny and the network'
 	@echo 'make setup   only what the others need first: system packages and the RocksDB library'
 
@@ -46,8 +46,20 @@ model: setup
 	$(run) cargo build --locked --workspace --bin sim-tests
 	$(target)/debug/sim-tests model $(ARGS)
 
-bench: setup
-	$(run) cargo bench --locked -p petuum-benches $(ARGS)
+bench: bench-throughput bench-failover bench-idle
+
+bench-build: setup
+	$(run) cargo build --locked --release -p petuum-cli -p petuum-benches
+
+# Beside etcd, whose client is built apart from the product, by its own lock file.
+bench-throughput: bench-build
+	@command -v etcd >/dev/null && command -v protoc >/dev/null || \
+		{ echo 'needs etcd and protoc; as root: apt-get install etcd-server protobuf-compiler' >&2; exit 1; }
+	cargo build --locked --release --manifest-path benches/etcd-load/Cargo.toml --target-dir $(target)
+	$(target)/release/throughput $(target)/release/petuum $(target)/release/etcd-load
+
+bench-failover bench-idle: bench-build
+	$(target)/release/$(@:bench-%=%) $(target)/release/petuum
 
 audit:
 	cargo deny --locked --workspace check

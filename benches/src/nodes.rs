@@ -81,6 +81,7 @@ impl Drop for Nodes {
     }
 }
 
-fn free_address() -> io::Result<String> {
+/// A loopback address that nobody listens on.
+pub(crate) fn free_address() -> io::Result<String> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.to_string())
 }

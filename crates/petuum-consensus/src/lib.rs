@@ -18,9 +18,9 @@
 //! progress, not against the clock; everything that waits is bounded. Nothing here reads wall time, and all randomness
 //! comes from [`Parts::seed`], so the simulator runs exactly this.
 //!
-//! Reading order: [`machine`], `types`, `runtime`, `record` and `frame` (what is stored and sent), `log`, `state`,
-//! `snapshot`, `compaction`, `compactor`, `peers`, `network`, `rpc`, `supervisor`, `groups`, [`Group`], [`Consensus`]. Tests: inline, openraft's
-//! own conformance suite in `suite`, and clusters over TCP in `tests/`.
+//! Reading order: [`machine`], `types`, `runtime`, `record` and `frame` (what is stored and sent), `log`, `recent`,
+//! `state`, `snapshot`, `compaction`, `compactor`, `peers`, `network`, `rpc`, `supervisor`, `groups`, [`Group`],
+//! [`Consensus`]. Tests: inline, openraft's own conformance suite in `suite`, and clusters over TCP in `tests/`.
 
 mod compaction;
 mod compactor;
@@ -34,6 +34,7 @@ pub mod machine;
 mod network;
 mod node;
 mod peers;
+mod recent;
 mod record;
 mod rpc;
 mod runtime;
