@@ -1,10 +1,11 @@
 //! The hello between nodes (P21).
 
 use super::boot::{Remembered, judge};
+use crate::ending::Stopped;
 use crate::groups::groups_of;
 use crate::identity::Identity;
 use crate::peers::Peers;
-use crate::shared::{Inner, Stopped};
+use crate::shared::Inner;
 use petuum_net::wire;
 use petuum_storage::{Boot, Store};
 use petuum_types::{Error, ErrorKind, GroupId, NodeId, codec};
