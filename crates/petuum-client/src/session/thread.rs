@@ -14,6 +14,7 @@ use petuum_types::read::Read;
 use petuum_types::{Clock, Error, ErrorKind, RowId, ShardId, Values, WorkerId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// One thread of a worker.
 pub struct WorkerThread {
@@ -205,6 +206,7 @@ impl Worker for WorkerThread {
     }
 
     async fn clock(&mut self) -> Result<Clock, Error> {
+        let called = Instant::now();
         self.check()?;
         let next = self.now().next();
         let staleness = self.core().staleness;
@@ -218,7 +220,7 @@ impl Worker for WorkerThread {
         self.until(room, State::waiting_for).await?;
         // Between the look and the tick another thread may have taken the room: then this one waits again.
         loop {
-            match self.core().tick(self.index()) {
+            match self.core().tick(self.index(), called) {
                 Ok(()) => return Ok(self.now()),
                 Err(error) if error.kind() == ErrorKind::ResourceExhausted => {
                     self.until(room, State::waiting_for).await?;
