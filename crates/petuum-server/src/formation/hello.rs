@@ -110,6 +110,7 @@ fn hello(
         boot: boot.number,
         nonce: boot.nonce,
         groups: positions,
+        life: boot.life,
     })
 }
 
@@ -130,7 +131,7 @@ pub(crate) async fn answer(identity: &Identity, store: &Store, hello: &wire::Hel
     let known = store.peer_record(node).map_err(|e| storage(&e))?;
     let known: Option<Remembered> = known.map(|bytes| codec::decode(&bytes)).transpose().map_err(|e| storage(&e))?;
     let terms = hello.groups.iter().map(|g| (g.group, g.term)).collect();
-    match judge(node, known.as_ref(), &Remembered { boot: hello.boot, nonce: hello.nonce, terms }) {
+    match judge(node, known.as_ref(), &Remembered { boot: hello.boot, nonce: hello.nonce, life: hello.life, terms }) {
         Err(refusal) => {
             tracing::error!(%refusal, "a peer was refused");
             Ok(refusal)
