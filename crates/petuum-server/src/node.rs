@@ -233,3 +233,6 @@ fn consensus_settings(settings: &NodeSettings) -> petuum_consensus::Settings {
         ..petuum_consensus::Settings::default()
     }
 }
+
+#[cfg(test)]
+mod tests;
