@@ -273,13 +273,16 @@ async fn table(client: &Client, command: TableCommand) -> Result<(), Failure> {
 async fn worker(client: &Client, command: WorkerCommand) -> Result<(), Failure> {
     match command {
         WorkerCommand::List { job } => {
-            let mut table = rows(&["WORKER", "PHASE", "INCARNATION", "SINCE CLOCK"]);
+            let mut table = rows(&["WORKER", "PHASE", "INCARNATION", "CLOCK", "LEASE LEFT"]);
             for worker in client.job(&job).await?.workers().await? {
+                let left = f64::from(worker.lease_left_ms) / 1000.0;
+                let left = if worker.lease_left_ms == 0 { "-".to_owned() } else { format!("{left:.1} s") };
                 table.add_row(vec![
                     worker.worker.to_string(),
                     worker.phase,
                     worker.incarnation.to_string(),
                     worker.clock.to_string(),
+                    left,
                 ]);
             }
             line(table);

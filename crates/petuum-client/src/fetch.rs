@@ -7,6 +7,7 @@ use crate::cluster::Cluster;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use petuum_chaos::{Buggify, clumsy};
+use petuum_net::candidates::Candidates;
 use petuum_net::convert;
 use petuum_net::status::{from_status, leader_hint};
 use petuum_net::wire;
@@ -14,7 +15,6 @@ use petuum_net::wire::data_client::DataClient;
 use petuum_types::map::ShardMap;
 use petuum_types::read::{Read, ReadAnswer, RowAnswer};
 use petuum_types::{Clock, Error, ErrorKind, LogIndex, NodeId, RowId, ShardId, TableSchema, ValueType, Values, limits};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -53,7 +53,8 @@ pub(crate) async fn fetch(
     let mut believed = believed;
     loop {
         let held = deadline.saturating_sub(begin.elapsed()).min(HELD_MAX);
-        let mut order = Order::new(&map.shards[&ask.shard].replicas, believed);
+        let first = if clumsy(Buggify::ReadElsewhere) { None } else { believed };
+        let mut order = Candidates::new(map.shards[&ask.shard].replicas.iter().copied(), first);
         match round(cluster, map, &mut order, ask, held).await {
             Ok(answer) => return Ok(answer),
             Err(error) if is_final(&error) => return Err(error),
@@ -64,7 +65,7 @@ pub(crate) async fn fetch(
             }
             Err(_) => tokio::time::sleep(cluster.pause()).await,
         }
-        believed = order.named.or(believed);
+        believed = order.named().or(believed);
     }
 }
 
@@ -74,60 +75,32 @@ const fn is_final(error: &Error) -> bool {
     !error.is_retryable() && !own
 }
 
-/// Whom to ask next in one round.
-struct Order {
-    next: VecDeque<NodeId>,
-    /// The leader that a replica has named.
-    named: Option<NodeId>,
-}
-
-impl Order {
-    /// Every replica once, the one believed to lead first.
-    fn new(replicas: &[NodeId], believed: Option<NodeId>) -> Self {
-        let mut next: Vec<NodeId> = replicas.to_vec();
-        next.sort_by_key(|node| Some(*node) != believed);
-        if clumsy(Buggify::ReadElsewhere) {
-            next.reverse();
-        }
-        Self { next: next.into(), named: None }
-    }
-
-    /// A replica has named the leader: it is the next to be asked, unless it has been asked in this round.
-    fn hint(&mut self, leader: NodeId) {
-        self.named = Some(leader);
-        if let Some(at) = self.next.iter().position(|node| *node == leader) {
-            self.next.remove(at);
-            self.next.push_front(leader);
-        }
-    }
-}
-
 /// Asks every replica once, the next as soon as one fails or the hedge is due; the first answer counts.
 async fn round(
     cluster: &Cluster,
     map: &ShardMap,
-    order: &mut Order,
+    order: &mut Candidates,
     ask: &Ask<'_>,
     held: Duration,
 ) -> Result<(ReadAnswer, NodeId), Error> {
     let mut asked = FuturesUnordered::new();
     let mut last = Error::new(ErrorKind::Unavailable, format!("{} has no replica", ask.shard));
-    asked.extend(order.next.pop_front().map(|first| ask_one(cluster, map, first, ask, held)));
+    asked.extend(order.take().map(|first| ask_one(cluster, map, first, ask, held)));
     while !asked.is_empty() {
         let hedge = timeout(cluster.options.hedge_after, asked.next());
-        let answer = if order.next.is_empty() { asked.next().await } else { hedge.await.ok().flatten() };
+        let answer = if order.is_empty() { asked.next().await } else { hedge.await.ok().flatten() };
         match answer {
             Some(Ok(answer)) => return Ok(answer),
             Some(Err((error, _))) if is_final(&error) => return Err(error),
             Some(Err((error, hint))) => {
                 last = error;
                 if let Some(leader) = hint.filter(|_| ask.latest) {
-                    order.hint(leader);
+                    order.name(leader);
                 }
             }
             None => {}
         }
-        asked.extend(order.next.pop_front().map(|node| ask_one(cluster, map, node, ask, held)));
+        asked.extend(order.take().map(|node| ask_one(cluster, map, node, ask, held)));
     }
     Err(last)
 }
@@ -213,21 +186,4 @@ impl<'a> Assembly<'a> {
 
 pub(crate) fn malformed(what: &str) -> Error {
     Error::new(ErrorKind::Incompatible, format!("a server answered a read with {what}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_believed_leader_is_asked_first_and_the_named_one_next() {
-        let replicas = [NodeId(1), NodeId(2), NodeId(3)];
-        let mut order = Order::new(&replicas, Some(NodeId(2)));
-        assert_eq!(order.next.pop_front(), Some(NodeId(2)));
-        order.hint(NodeId(3));
-        assert_eq!(order.next, [NodeId(3), NodeId(1)]);
-        // Asked already: not again in this round, but first in the next.
-        order.hint(NodeId(2));
-        assert_eq!((order.next.len(), order.named), (2, Some(NodeId(2))));
-    }
 }

@@ -59,6 +59,17 @@ impl Leases {
             .map(|((job, worker), incarnation, _)| (job, worker, incarnation))
             .collect()
     }
+
+    /// What is left of the lease of a job's workers at `now`; without those that have none.
+    pub fn left(&self, state: &Control, job: JobId, now: Duration) -> BTreeMap<WorkerId, Duration> {
+        let leased = leased(state).filter(|((of, _), ..)| *of == job);
+        let left = leased.map(|(key, incarnation, lease)| {
+            let heard =
+                self.heard.get(&key).filter(|(holder, _)| *holder == incarnation).map_or(now, |(_, heard)| *heard);
+            (key.1, lease.saturating_sub(now.saturating_sub(heard)))
+        });
+        left.collect()
+    }
 }
 
 fn leased(state: &Control) -> impl Iterator<Item = ((JobId, WorkerId), Incarnation, Duration)> {

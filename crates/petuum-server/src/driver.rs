@@ -3,16 +3,15 @@
 //! Every control member runs this loop; only the leader acts. All it knows besides the replicated state is soft: a new
 //! leader starts over from the state and repeats what it must.
 
+use crate::errand::{self, Leaders};
 use crate::groups::{ControlReplica, Running};
 use crate::shared::Inner;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use petuum_chaos::{Buggify, Failpoint, clumsy, reached};
+use petuum_chaos::{Failpoint, reached};
 use petuum_consensus::ProposeError;
-use petuum_control::{Control, ControlAnswer, ControlCommand, Driver, Errand, ErrandId};
-use petuum_net::{status, wire};
-use petuum_types::command::{ShardAnswer, ShardCommand};
-use petuum_types::{Clock, Error, ErrorKind, GroupId, JobId, NodeId, ShardId, WorkerId, codec, entry};
+use petuum_control::{Control, ControlAnswer, ControlCommand, Driver, ErrandId};
+use petuum_types::{Clock, Error, ErrorKind, JobId, WorkerId, codec};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +42,7 @@ async fn lead(inner: &Arc<Inner>, running: &Running, control: &ControlReplica) {
     let group = control.group.clone();
     let mut changes = control.cell.changes();
     let mut under_way: BTreeSet<ErrandId> = BTreeSet::new();
+    let leaders = Leaders::default();
     let mut errands = FuturesUnordered::new();
     let tick = Duration::from_millis(inner.settings.driver_tick_ms);
     let term = group.status().term;
@@ -67,7 +67,7 @@ async fn lead(inner: &Arc<Inner>, running: &Running, control: &ControlReplica) {
         }
         for errand in control.cell.with(|state| driver.step(state)) {
             if under_way.insert(errand.id) {
-                errands.push(run_errand(inner, running, errand));
+                errands.push(errand::run(inner, running, &leaders, errand));
             }
         }
         tokio::select! {
@@ -114,77 +114,6 @@ pub(crate) async fn propose(control: &ControlReplica, command: &ControlCommand) 
         }
         Err(error) => Err(Error::new(ErrorKind::Unavailable, error.to_string()).with_unknown_outcome()),
     }
-}
-
-/// Sends one errand until its shard has answered or this attempt's time is over; the driver then asks again.
-async fn run_errand(inner: &Arc<Inner>, running: &Running, errand: Errand) -> (ErrandId, Option<ShardAnswer>) {
-    let deadline = inner.settings.peer_call();
-    if clumsy(Buggify::ErrandLate) {
-        tokio::time::sleep(deadline / 2).await;
-    }
-    reached(Failpoint::ErrandBeforeSend);
-    let answer = tokio::time::timeout(deadline, ask_shard(inner, running, errand.shard, &errand.command)).await;
-    match answer {
-        Ok(Ok(_)) if clumsy(Buggify::ErrandTwice) => (errand.id, None),
-        Ok(Ok(answer)) => {
-            if let ShardAnswer::Refused(reason) = &answer {
-                tracing::warn!(shard = %errand.shard, %reason, command = ?errand.command, "a shard refused a driver");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-            (errand.id, Some(answer))
-        }
-        Ok(Err(error)) => {
-            tracing::debug!(shard = %errand.shard, %error, "a shard did not take a driver's command yet");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            (errand.id, None)
-        }
-        Err(_) => (errand.id, None),
-    }
-}
-
-async fn ask_shard(
-    inner: &Arc<Inner>,
-    running: &Running,
-    shard: ShardId,
-    command: &ShardCommand,
-) -> Result<ShardAnswer, Error> {
-    let bytes = entry::encode_command(command);
-    let answer = match running.shards.get(&shard) {
-        Some(replica) if replica.group.status().is_leader() => {
-            replica.group.propose(bytes).await.map_err(|e| Error::new(ErrorKind::Unavailable, e.to_string()))?
-        }
-        _ => ask_remote(inner, running, shard, bytes).await?,
-    };
-    codec::decode(&answer).map_err(|e| Error::new(ErrorKind::Internal, format!("{shard}: {e}")))
-}
-
-/// Asks the shard's leader, by what this node knows, then every replica in turn, following hints.
-async fn ask_remote(
-    inner: &Arc<Inner>,
-    running: &Running,
-    shard: ShardId,
-    bytes: bytes::Bytes,
-) -> Result<bytes::Bytes, Error> {
-    let map = &running.identity.map;
-    let known = running.shards.get(&shard).and_then(|r| r.group.status().leader);
-    let replicas = map.shards.get(&shard).map(|p| p.replicas.clone()).unwrap_or_default();
-    let mut last = Error::new(ErrorKind::Unavailable, format!("{shard} has no leader that this node knows"));
-    let mut next: Vec<NodeId> = known.into_iter().chain(replicas).filter(|n| *n != running.identity.node).collect();
-    next.dedup();
-    for node in next {
-        let Some(address) = map.nodes.get(&node) else { continue };
-        let request = wire::ProposeRequest {
-            format: petuum_net::FORMAT,
-            cluster: running.identity.cluster.to_string(),
-            group: GroupId::of_shard(shard).0,
-            entry: bytes.clone(),
-        };
-        match inner.peers.peer(address)?.propose(request).await {
-            Ok(answer) => return Ok(answer.into_inner().answer),
-            Err(error) => last = status::from_status(&error),
-        }
-    }
-    Err(last)
 }
 
 /// The worker's clock at which its removal is recorded, once every shard has settled it.

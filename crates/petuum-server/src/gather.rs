@@ -3,7 +3,9 @@
 //! While entries are on their way through Raft and the disk, new messages queue; when a place is free everything queued
 //! goes into the next entry, up to a cap. So a lone message waits for nobody, and a crowd shares its fsyncs.
 
+use crate::ending::Ending;
 use crate::machine::ShardCell;
+use crate::settings::NodeSettings;
 use crate::watermark::Watermark;
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -49,18 +51,19 @@ struct Shared {
 }
 
 impl Gatherer {
-    /// Starts gathering for a shard; the task ends when every handle is gone.
+    /// Starts gathering for a shard; the task ends when every handle is gone. Its panic ends the node: the shard's commits
+    /// would wait for ever.
     #[must_use]
     pub(crate) fn start(
-        shard: ShardId,
         cell: Arc<ShardCell>,
         group: Group,
         watermark: Watermark,
-        settings: &crate::NodeSettings,
+        settings: &NodeSettings,
+        ending: &Ending,
     ) -> Self {
         let (queue, queued) = mpsc::unbounded_channel();
         let shared = Arc::new(Shared {
-            shard,
+            shard: cell.id(),
             cell,
             group,
             watermark,
@@ -68,7 +71,7 @@ impl Gatherer {
             queue_bytes_max: settings.shard_queue_bytes,
             in_flight_max: settings.gather_in_flight,
         });
-        tokio::spawn(run(shared.clone(), queued));
+        tokio::spawn(ending.clone().watched(run(shared.clone(), queued)));
         Self { shared, queue }
     }
 
@@ -211,45 +214,4 @@ fn gather(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tokio::sync::Semaphore;
-
-    fn pending(sequence: u64, bytes: usize) -> Pending {
-        let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        let (replies, _) = mpsc::unbounded_channel();
-        Pending { bytes: vec![0; bytes].into(), job: JobId(1), sequence: Sequence(sequence), replies, permit }
-    }
-
-    fn sequences(batch: &[Pending]) -> Vec<u64> {
-        batch.iter().map(|p| p.sequence.0).collect()
-    }
-
-    #[test]
-    fn p8_messages_that_wait_together_share_an_entry_in_order_up_to_its_cap() {
-        let (queue, mut queued) = mpsc::unbounded_channel();
-        (1..=4).for_each(|n| assert!(queue.send(pending(n, 100)).is_ok()));
-        let mut carried = None;
-        // Room for the header and three messages.
-        let batch = gather(pending(0, 100), &mut queued, &mut carried, 8 + 3 * 104);
-        assert_eq!(sequences(&batch), [0, 1, 2]);
-        let first = carried.take().unwrap();
-        let batch = gather(first, &mut queued, &mut carried, 8 + 3 * 104);
-        assert_eq!(sequences(&batch), [3, 4]);
-        assert!(carried.is_none());
-    }
-
-    #[test]
-    fn p8_one_message_larger_than_the_cap_still_goes() {
-        let (_queue, mut queued) = mpsc::unbounded_channel();
-        assert_eq!(gather(pending(0, 500), &mut queued, &mut None, 100).len(), 1);
-    }
-
-    #[test]
-    fn a_proposal_that_was_not_appended_is_retryable_and_one_of_unknown_outcome_says_so() {
-        let not_leader = ProposeError::NotLeader { leader: None };
-        assert_eq!(outcomes(1, Err(not_leader)), Err(Retry::NotLeader { leader: None }));
-        let unknown = outcomes(1, Err(ProposeError::Unknown { reason: "stopped".into() }));
-        assert!(matches!(unknown, Err(Retry::Unknown(_))), "{unknown:?}");
-    }
-}
+mod tests;

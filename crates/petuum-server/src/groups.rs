@@ -3,14 +3,14 @@
 use crate::gather::Gatherer;
 use crate::identity::Identity;
 use crate::machine::{ControlCell, ControlMachine, ShardCell, ShardMachine};
-use crate::settings::NodeSettings;
-use crate::watermark::Watermark;
+use crate::shared::Inner;
 use petuum_consensus::{Consensus, Group, MachineFactory};
 use petuum_control::control_members;
 use petuum_types::map::ShardMap;
-use petuum_types::{Error, GroupId, NodeId, ShardId};
+use petuum_types::{Error, ErrorKind, GroupId, NodeId, ShardId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The groups a node is a member of, with all their members and addresses; the control group first.
@@ -71,19 +71,17 @@ impl Running {
     /// Starts every group, and forms those this node should lead and that were never formed.
     ///
     /// # Errors
-    /// If a group cannot be recovered from the store.
-    pub(crate) async fn start(
-        identity: Identity,
-        consensus: Consensus,
-        watermark: &Watermark,
-        settings: &NodeSettings,
-    ) -> Result<Self, Error> {
+    /// If a group cannot be recovered from the store; [`ErrorKind::Unavailable`] if the node is stopped meanwhile.
+    pub(crate) async fn start(inner: &Inner, identity: Identity, consensus: Consensus) -> Result<Self, Error> {
         let mut running = Self { identity, consensus, control: None, shards: BTreeMap::new() };
         for (id, members) in groups_of(&running.identity.map, running.identity.node) {
+            if inner.stopping.load(Ordering::SeqCst) {
+                return Err(Error::new(ErrorKind::Unavailable, "this node is stopping"));
+            }
             match id.shard() {
                 None => running.control = Some(start_control(&running.consensus, members).await?),
                 Some(shard) => {
-                    let replica = start_shard(&running.consensus, shard, members, watermark, settings).await?;
+                    let replica = start_shard(inner, &running.consensus, shard, members).await?;
                     running.shards.insert(shard, replica);
                 }
             }
@@ -92,7 +90,7 @@ impl Running {
             if preferred_leader(&running.identity.map, id) == Some(running.identity.node) {
                 group.initialize().await?;
             } else {
-                tokio::spawn(form_later(group.clone(), Duration::from_millis(4 * settings.election_max_ms)));
+                tokio::spawn(form_later(group.clone(), Duration::from_millis(4 * inner.settings.election_max_ms)));
             }
         }
         Ok(running)
@@ -139,18 +137,18 @@ async fn start_control(consensus: &Consensus, members: BTreeMap<NodeId, String>)
 }
 
 async fn start_shard(
+    inner: &Inner,
     consensus: &Consensus,
     shard: ShardId,
     members: BTreeMap<NodeId, String>,
-    watermark: &Watermark,
-    settings: &NodeSettings,
 ) -> Result<ShardReplica, Error> {
-    let shard_settings =
-        petuum_shard::Settings { staged_bytes_max: settings.staged_bytes_max, ..petuum_shard::Settings::default() };
+    let staged_bytes_max = inner.settings.staged_bytes_max;
+    let shard_settings = petuum_shard::Settings { staged_bytes_max, ..petuum_shard::Settings::default() };
     let cell = ShardCell::new(shard, shard_settings);
     let machine = cell.clone();
     let factory: MachineFactory = Arc::new(move || Box::new(ShardMachine::fresh(machine.clone())));
     let group = consensus.start_group(GroupId::of_shard(shard), members, factory).await?;
-    let gatherer = Gatherer::start(shard, cell.clone(), group.clone(), watermark.clone(), settings);
+    let watermark = inner.watermark.clone();
+    let gatherer = Gatherer::start(cell.clone(), group.clone(), watermark, &inner.settings, &inner.ending);
     Ok(ShardReplica { cell, group, gatherer })
 }

@@ -3,6 +3,7 @@
 use petuum_chaos::{Mutant, mutated};
 use petuum_control::{Control, ControlCommand, Leases};
 use petuum_types::{Incarnation, JobId, WorkerId};
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -44,6 +45,12 @@ impl LeaseTable {
         if let Some((start, leases)) = &mut self.current {
             leases.heartbeat((job, worker), incarnation, start.elapsed());
         }
+    }
+
+    /// What is left of the lease of a job's workers; of nobody, if this node does not lead.
+    pub(crate) fn left(&self, state: &Control, job: JobId) -> BTreeMap<WorkerId, Duration> {
+        let left = self.current.as_ref().map(|(start, leases)| leases.left(state, job, start.elapsed()));
+        left.unwrap_or_default()
     }
 
     pub(crate) fn expired(&mut self, state: &Control) -> Vec<ControlCommand> {

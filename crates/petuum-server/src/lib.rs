@@ -9,10 +9,12 @@
 //!
 //! Reading order: [`settings`], [`node`] (start and stop), [`identity`], `formation` (init, adopt, hello: P21), [`groups`] (the
 //! replicas a node holds), [`machine`] (the pure state machines behind consensus), `gather` (P8), `driver` (what
-//! the control group's leader does in the shards), `services`. No rule of the protocol is decided here: those live in
+//! the control group's leader does in the shards), `errand`, `services`, `ending`. No rule of the protocol is decided here: those live in
 //! petuum-shard and petuum-control.
 
 mod driver;
+mod ending;
+mod errand;
 mod formation;
 mod gather;
 pub mod groups;
@@ -26,6 +28,6 @@ pub mod settings;
 mod shared;
 mod watermark;
 
+pub use ending::Stopped;
 pub use node::{Node, Parts, SyncMode};
 pub use settings::NodeSettings;
-pub use shared::Stopped;

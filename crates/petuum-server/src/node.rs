@@ -1,20 +1,21 @@
 //! A node's life: open, wait to belong to a cluster, show its boot, start its groups, serve, hand over, stop.
 
 use crate::driver;
+use crate::ending::{Ending, Stopped};
 use crate::formation::introduce;
 use crate::groups::Running;
 use crate::identity::Identity;
 use crate::peers::Peers;
 use crate::services;
 use crate::settings::NodeSettings;
-use crate::shared::{Inner, Stopped};
+use crate::shared::Inner;
 use crate::watermark::Watermark;
-use futures::FutureExt;
 use petuum_chaos::{Failpoint, reached};
 use petuum_consensus::Consensus;
 use petuum_net::transport::{Connector, Listener, incoming};
 use petuum_storage::{Store, Syncer};
 use petuum_types::{Error, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -69,6 +70,7 @@ impl Node {
         let identity = Identity::load(&parts.store)?;
         let period = Duration::from_millis(parts.settings.free_check_ms);
         let (watermark, watching) = Watermark::watch(parts.store.clone(), parts.settings.free_bytes_min, period);
+        let ending = Ending::new();
         let address = parts.advertise.unwrap_or_else(|| parts.listener.address());
         let inner = Arc::new(Inner {
             peers: Peers::new(parts.connector.clone()),
@@ -82,19 +84,21 @@ impl Node {
             hearing: tokio::sync::Mutex::new(()),
             address,
             identity: watch::Sender::new(identity),
+            consensus: OnceLock::new(),
             running: OnceLock::new(),
+            stopping: AtomicBool::new(false),
             leases: Mutex::default(),
             driver_wake: Notify::new(),
             random: Mutex::new(random.fork()),
-            ended: watch::Sender::new(None),
+            ending: ending.clone(),
             health: OnceLock::new(),
         });
         let mut tasks = JoinSet::new();
-        watched(&mut tasks, &inner, watching);
+        tasks.spawn(ending.clone().watched(watching));
         start_syncer(&inner, parts.sync, &mut tasks);
         let serving = watch::Sender::new(true);
-        watched(&mut tasks, &inner, serve(inner.clone(), parts.listener, serving.subscribe()));
-        watched(&mut tasks, &inner, take_part(inner.clone(), random.u64(..)));
+        tasks.spawn(ending.clone().watched(serve(inner.clone(), parts.listener, serving.subscribe())));
+        tasks.spawn(ending.clone().watched(take_part(inner.clone(), random.u64(..))));
         Ok(Self { inner, tasks, serving })
     }
 
@@ -118,35 +122,27 @@ impl Node {
 
     /// Waits until the node has ended by itself.
     pub async fn ended(&self) -> Stopped {
-        let mut ended = self.inner.ended.subscribe();
-        let why = ended.wait_for(Option::is_some).await.map(|why| why.clone());
-        why.ok().flatten().unwrap_or(Stopped::Asked)
+        self.inner.ending.wait().await
     }
 
     /// Hands leaderships over, stops serving and ends.
     pub async fn stop(mut self) -> Stopped {
+        // Before the groups are ended: none must start behind them.
+        self.inner.stopping.store(true, Ordering::SeqCst);
         if let Some(running) = self.inner.running.get() {
             running.hand_over(Duration::from_millis(self.inner.settings.hand_over_ms)).await;
             running.shards.values().for_each(|replica| replica.cell.stop());
-            running.consensus.shutdown().await;
+        }
+        // Also those of a node that has not started all of its groups yet; one that is just starting comes up first.
+        if let Some(consensus) = self.inner.consensus.get() {
+            consensus.shutdown().await;
         }
         self.inner.end(Stopped::Asked);
         self.serving.send_replace(false);
         self.tasks.shutdown().await;
         self.inner.store.close();
-        self.inner.ended.borrow().clone().unwrap_or(Stopped::Asked)
+        self.inner.ending.reason().unwrap_or(Stopped::Asked)
     }
-}
-
-/// Starts a task whose panic ends the node: a broken invariant is no reason to go on with a part missing.
-fn watched(tasks: &mut JoinSet<()>, inner: &Arc<Inner>, task: impl Future<Output = ()> + Send + 'static) {
-    let inner = inner.clone();
-    tasks.spawn(async move {
-        if std::panic::AssertUnwindSafe(task).catch_unwind().await.is_err() {
-            let message = "a task of the node panicked; its reason is in the log above";
-            inner.end(Stopped::Failed(Error::new(ErrorKind::Internal, message)));
-        }
-    });
 }
 
 fn start_syncer(inner: &Arc<Inner>, mode: SyncMode, tasks: &mut JoinSet<()>) {
@@ -160,7 +156,9 @@ fn start_syncer(inner: &Arc<Inner>, mode: SyncMode, tasks: &mut JoinSet<()>) {
     match mode {
         // The thread ends when the store is closed; nobody needs to wait for it.
         SyncMode::Thread => drop(inner.store.spawn_sync_thread()),
-        SyncMode::Task(latency) => watched(tasks, inner, sync_task(inner.store.syncer(), latency)),
+        SyncMode::Task(latency) => {
+            tasks.spawn(inner.ending.clone().watched(sync_task(inner.store.syncer(), latency)));
+        }
     }
 }
 
@@ -199,8 +197,10 @@ async fn take_part(inner: Arc<Inner>, seed: u64) {
     let Ok(identity) = identity.wait_for(Option::is_some).await.map(|i| i.clone()) else { return };
     let identity = identity.expect("waited for");
     if let Err(error) = start_groups(&inner, identity, seed).await {
-        tracing::error!(%error, "this node cannot take part");
-        inner.end(Stopped::Failed(error));
+        if !inner.stopping.load(Ordering::SeqCst) {
+            tracing::error!(%error, "this node cannot take part");
+            inner.end(Stopped::Failed(error));
+        }
         return;
     }
     services::announce(&inner, ServingStatus::Serving).await;
@@ -220,7 +220,8 @@ async fn start_groups(inner: &Arc<Inner>, identity: Identity, seed: u64) -> Resu
         seed,
     };
     let consensus = Consensus::new(parts)?;
-    let running = Running::start(identity, consensus, &inner.watermark, &inner.settings).await?;
+    assert!(inner.consensus.set(consensus.clone()).is_ok(), "a node starts its groups once");
+    let running = Running::start(inner, identity, consensus).await?;
     tracing::info!(node = %running.identity.node, shards = running.shards.len(), "this node takes part");
     assert!(inner.running.set(running).is_ok(), "a node starts its groups once");
     Ok(())
@@ -236,3 +237,6 @@ fn consensus_settings(settings: &NodeSettings) -> petuum_consensus::Settings {
         ..petuum_consensus::Settings::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,26 +1,20 @@
 //! What a node's services and tasks share.
 
+use crate::ending::{Ending, Stopped};
 use crate::groups::Running;
 use crate::identity::Identity;
 use crate::leases::LeaseTable;
 use crate::peers::Peers;
 use crate::settings::NodeSettings;
 use crate::watermark::Watermark;
+use petuum_consensus::Consensus;
 use petuum_net::transport::Connector;
 use petuum_storage::{Boot, Store};
 use petuum_types::{Error, ErrorKind};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{Notify, watch};
 use tonic_health::server::HealthReporter;
-
-/// Why a node ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stopped {
-    /// As asked.
-    Asked,
-    /// It must not or cannot go on.
-    Failed(Error),
-}
 
 /// What services share.
 pub(crate) struct Inner {
@@ -35,11 +29,15 @@ pub(crate) struct Inner {
     pub(crate) hearing: tokio::sync::Mutex<()>,
     pub(crate) address: String,
     pub(crate) identity: watch::Sender<Option<Identity>>,
+    /// Raft, once groups begin to start.
+    pub(crate) consensus: OnceLock<Consensus>,
     pub(crate) running: OnceLock<Running>,
+    /// Set when the node is asked to stop: no group starts from then on.
+    pub(crate) stopping: AtomicBool,
     pub(crate) leases: Mutex<LeaseTable>,
     pub(crate) driver_wake: Notify,
     pub(crate) random: Mutex<fastrand::Rng>,
-    pub(crate) ended: watch::Sender<Option<Stopped>>,
+    pub(crate) ending: Ending,
     pub(crate) health: OnceLock<HealthReporter>,
 }
 
@@ -83,13 +81,8 @@ impl Inner {
         self.health.get()
     }
 
+    /// Ends the node. Of several reasons the first counts.
     pub(crate) fn end(&self, why: Stopped) {
-        self.ended.send_if_modified(|ended| {
-            let first = ended.is_none();
-            if first {
-                *ended = Some(why);
-            }
-            first
-        });
+        self.ending.end(why);
     }
 }

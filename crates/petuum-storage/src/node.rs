@@ -18,6 +18,8 @@ pub struct Boot {
     pub number: u64,
     /// Drawn at this start: two copies of one directory, started as often, differ in it.
     pub nonce: u64,
+    /// Drawn at the first start and kept: a directory that was emptied since differs in it, however often it was started.
+    pub life: u64,
 }
 
 /// Refuses what this version cannot read; marks a new store. Durable at return.
@@ -130,8 +132,10 @@ impl Store {
     /// # Errors
     /// If the store failed or the record is damaged.
     pub fn next_boot(&self, nonce: u64) -> Result<Boot, Error> {
-        let number = self.last_boot()?.map_or(1, |last| last.number.saturating_add(1));
-        let boot = Boot { number, nonce };
+        let boot = match self.last_boot()? {
+            Some(last) => Boot { number: last.number.saturating_add(1), nonce, life: last.life },
+            None => Boot { number: 1, nonce, life: nonce },
+        };
         let outcome = self.engine().write_durably(|batch| {
             batch.put(Family::Meta, &keys::BOOT_KEY, &codec::encode(&boot));
             Ok(())

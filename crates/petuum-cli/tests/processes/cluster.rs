@@ -81,8 +81,12 @@ impl Cluster {
     }
 
     pub(crate) fn admin(&self, node: usize) -> AdminClient<tonic::transport::Channel> {
+        AdminClient::new(self.channel(node))
+    }
+
+    pub(crate) fn channel(&self, node: usize) -> tonic::transport::Channel {
         let connector: Arc<dyn Connector> = Arc::new(Tcp);
-        AdminClient::new(channel(&connector, &self.addresses[node], ChannelSettings::default()).unwrap())
+        channel(&connector, &self.addresses[node], ChannelSettings::default()).unwrap()
     }
 
     /// Waits until all replicas of each shard are at one index, and asserts that they are equal there (G6).

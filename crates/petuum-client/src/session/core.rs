@@ -5,6 +5,7 @@ use super::report::SessionReport;
 use super::route::Route;
 use crate::cluster::Cluster;
 use crate::options::WorkerOptions;
+use futures::FutureExt;
 use petuum_net::convert;
 use petuum_net::wire;
 use petuum_session::{CacheSettings, Committer, Event, MinClocks, SessionStart, Settings, Workspace, cut};
@@ -12,6 +13,7 @@ use petuum_types::map::ShardMap;
 use petuum_types::outcome::{Outcome, Reply, Retry};
 use petuum_types::{Clock, Error, ErrorKind, JobId, NodeId, ShardId, Staleness};
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -42,7 +44,8 @@ pub(crate) struct State {
     /// How many times clocks were given up, and the last error; each thread hears of it once.
     pub(crate) aborts: (u64, Option<Error>),
     ended: Option<Error>,
-    queued_at: BTreeMap<Clock, Instant>,
+    /// When `clock()` was called for each clock that is not acknowledged.
+    called_at: BTreeMap<Clock, Instant>,
     longest_gap: Duration,
     /// Who decided a message of the shard last, and how often that was another node than before.
     answered_by: BTreeMap<ShardId, NodeId>,
@@ -79,7 +82,7 @@ impl Core {
             rows_cached: 0,
             aborts: (0, None),
             ended: None,
-            queued_at: BTreeMap::new(),
+            called_at: BTreeMap::new(),
             longest_gap: Duration::ZERO,
             answered_by: BTreeMap::new(),
             failovers: 0,
@@ -99,7 +102,14 @@ impl Core {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(|poisoned| {
+            // A panic has left the state half changed: nothing may be sent or shown from it any more.
+            let mut state = poisoned.into_inner();
+            state.ended.get_or_insert_with(|| broken("a panic has left this session's state half changed"));
+            self.state.clear_poison();
+            self.changed();
+            state
+        })
     }
 
     /// Every node with a replica.
@@ -131,6 +141,13 @@ impl Core {
         self.changed();
     }
 
+    /// Runs one of the session's tasks. Its panic ends the session: what it does nobody else would, and all would wait.
+    pub(crate) async fn watched(self: Arc<Self>, task: impl Future<Output = ()> + Send) {
+        if AssertUnwindSafe(task).catch_unwind().await.is_err() {
+            self.end(broken("a task of this session has panicked"));
+        }
+    }
+
     /// Waits until `look` has something, in the session's state, for at most the deadline. `whom` says who is waited for.
     pub(crate) async fn until<T>(
         &self,
@@ -155,8 +172,8 @@ impl Core {
         }
     }
 
-    /// Ends a thread's clock and queues it if it was the last thread's.
-    pub(crate) fn tick(&self, thread: usize) -> Result<(), Error> {
+    /// Ends a thread's clock and queues it if it was the last thread's. `called` is when the program asked for it.
+    pub(crate) fn tick(&self, thread: usize, called: Instant) -> Result<(), Error> {
         let mut state = self.lock();
         state.check()?;
         if !state.committer.room() {
@@ -172,7 +189,7 @@ impl Core {
                 self.changed();
                 return Err(error);
             }
-            state.queued_at.insert(clock, Instant::now());
+            state.called_at.insert(clock, called);
         }
         drop(state);
         self.changed();
@@ -213,14 +230,14 @@ impl Core {
     fn on_event(&self, state: &mut State, event: Event) {
         match event {
             Event::Acknowledged { clock } => {
-                if let Some(queued) = state.queued_at.remove(&clock) {
-                    state.longest_gap = state.longest_gap.max(queued.elapsed());
+                if let Some(called) = state.called_at.remove(&clock) {
+                    state.longest_gap = state.longest_gap.max(called.elapsed());
                 }
             }
             Event::TickedEverywhere { .. } => {}
             Event::Aborted { clock, refusal, .. } => {
                 state.workspace.give_up(clock);
-                state.queued_at.retain(|queued, _| *queued < clock);
+                state.called_at.retain(|earlier, _| *earlier < clock);
                 let error = Error::new(ErrorKind::InvalidArgument, refusal.to_string()).context(clock);
                 state.aborts = (state.aborts.0 + 1, Some(error));
             }
@@ -280,6 +297,17 @@ impl Core {
         self.changed();
     }
 
+    /// A node answers for other shards and not for this one, which goes elsewhere.
+    pub(crate) fn on_stalled(&self, node: NodeId, shard: ShardId) {
+        let mut state = self.lock();
+        if state.routes.get(&shard).is_some_and(|route| route.node == node) {
+            let next = self.next_replica(&state, shard);
+            state.reroute(shard, next, Some(Instant::now() + self.cluster.pause()));
+        }
+        drop(state);
+        self.changed();
+    }
+
     /// Figures so far.
     pub(crate) fn report(&self) -> SessionReport {
         let state = self.lock();
@@ -294,6 +322,11 @@ impl Core {
             clock_differentials: state.workspace.differentials().clone(),
         }
     }
+}
+
+/// A defect of this program has ended the session.
+fn broken(what: &str) -> Error {
+    Error::new(ErrorKind::Internal, format!("{what}; the reason is in the log above: register the worker anew"))
 }
 
 impl State {
@@ -318,3 +351,6 @@ impl State {
         if waiting.is_empty() { "its shards".to_owned() } else { waiting.join("; ") }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! One courier per node: a commit stream that carries the messages of all shards the node is believed to lead.
 
 use super::core::Core;
+use super::silence::Silence;
 use crate::cluster::Cluster;
 use petuum_chaos::{Buggify, Failpoint, clumsy, reached};
 use petuum_net::wire;
@@ -18,19 +19,19 @@ use tonic::Streaming;
 const FRAME_BYTES: usize = 1024 * 1024;
 /// Frames queued to the connection.
 const FRAMES_AHEAD: usize = 4;
+/// A courier with nothing to do looks again after this.
+const IDLE: Duration = Duration::from_secs(5);
 
 /// Carries for as long as the session lives; aborted with it.
 pub(super) async fn run(core: Arc<Core>, node: NodeId) {
-    let mut stalls = 0u32;
+    let mut silence = Silence::new(core.cluster.options.stall_after);
     loop {
         let Some(frame) = collect(&core, node) else {
             idle(&core, node).await;
             continue;
         };
-        // A slow node is not hurried: each stall in a row is waited for twice as long, up to eight times.
-        let patience = core.cluster.options.stall_after * (1 << stalls.min(3));
-        let Err(error) = carry(&core, node, frame, patience).await;
-        stalls = if error.kind() == ErrorKind::DeadlineExceeded { stalls + 1 } else { 0 };
+        let Err(error) = carry(&core, node, frame, &mut silence).await;
+        silence.ended();
         tracing::debug!(%node, %error, "a commit stream ended");
         core.on_lost(node);
     }
@@ -38,7 +39,7 @@ pub(super) async fn run(core: Arc<Core>, node: NodeId) {
 
 /// Waits for something to send.
 async fn idle(core: &Core, node: NodeId) {
-    let pause = next_due(core, node).unwrap_or(Duration::from_secs(5));
+    let pause = next_due(core, node).unwrap_or(IDLE);
     // Woken or not, the caller looks again.
     let _ = timeout(pause, core.woken(node)).await;
 }
@@ -53,6 +54,8 @@ fn next_due(core: &Core, node: NodeId) -> Option<Duration> {
 /// The next frame for a node, if anything is to be sent there now.
 fn collect(core: &Core, node: NodeId) -> Option<wire::CommitFrame> {
     let mut state = core.lock();
+    // A session that has ended has nothing more to say.
+    state.check().ok()?;
     let now = Instant::now();
     let mut messages = Vec::new();
     let mut bytes = 0;
@@ -81,38 +84,39 @@ fn collect(core: &Core, node: NodeId) -> Option<wire::CommitFrame> {
     (!messages.is_empty()).then(|| wire::CommitFrame { format: petuum_net::FORMAT, number: 0, messages })
 }
 
-/// Opens a stream and carries on it until it breaks or stalls.
-async fn carry(core: &Core, node: NodeId, first: wire::CommitFrame, patience: Duration) -> Result<Infallible, Error> {
+/// Opens a stream and carries on it until it breaks or nobody answers on it.
+async fn carry(
+    core: &Core,
+    node: NodeId,
+    first: wire::CommitFrame,
+    silence: &mut Silence,
+) -> Result<Infallible, Error> {
     let options = core.cluster.options.clone();
     let channel = core.cluster.channel(Cluster::address(&core.map, node)?)?;
-    let mut due = first.messages.len();
     let (frames, queued) = mpsc::channel(FRAMES_AHEAD);
     let mut number = 1;
-    let send = |frames: &mpsc::Sender<wire::CommitFrame>, mut frame: wire::CommitFrame, number: &mut u64| {
-        frame.number = *number;
-        *number += 1;
+    let mut send = |silence: &mut Silence, mut frame: wire::CommitFrame| {
+        frame.number = number;
+        number += 1;
+        frame.messages.iter().for_each(|message| silence.sent(ShardId(message.shard)));
         frames.try_send(frame).is_ok()
     };
-    assert!(send(&frames, first, &mut number), "an empty queue has room");
+    assert!(send(silence, first), "an empty queue has room");
     let mut client = DataClient::new(channel).max_decoding_message_size(limits::MESSAGE_BYTES_MAX);
     let late = |what: &str| Error::new(ErrorKind::Unavailable, format!("{node} {what}"));
     let opening = client.commit(ReceiverStream::new(queued));
     let opened = timeout(options.stall_after, opening).await.map_err(|_| late("did not open a commit stream"))?;
     let mut replies: Streaming<wire::CommitReply> =
         opened.map_err(|s| petuum_net::status::from_status(&s))?.into_inner();
-    let mut heard = Instant::now();
     loop {
         while frames.capacity() > 0 {
             let Some(frame) = collect(core, node) else { break };
-            if due == 0 {
-                heard = Instant::now();
-            }
-            due += frame.messages.len();
-            if !send(&frames, frame, &mut number) {
+            if !send(silence, frame) {
                 return Err(late("closed the commit stream"));
             }
         }
-        let pause = next_due(core, node).unwrap_or(Duration::from_secs(5)).min(patience);
+        let stall = silence.next_end().map(|end| end.saturating_duration_since(Instant::now()));
+        let pause = next_due(core, node).into_iter().chain(stall).min().unwrap_or(IDLE);
         tokio::select! {
             biased;
             reply = replies.message() => match reply {
@@ -122,9 +126,10 @@ async fn carry(core: &Core, node: NodeId, first: wire::CommitFrame, patience: Du
                         reply.replies.reverse();
                     }
                     reached(Failpoint::WorkerAfterAnswer);
-                    heard = Instant::now();
-                    due = due.saturating_sub(reply.replies.len());
-                    reply.replies.iter().for_each(|r| core.on_reply(node, r));
+                    for reply in &reply.replies {
+                        silence.heard(ShardId(reply.shard));
+                        core.on_reply(node, reply);
+                    }
                 }
                 Ok(None) => return Err(late("ended the commit stream")),
                 Err(status) => {
@@ -138,9 +143,13 @@ async fn carry(core: &Core, node: NodeId, first: wire::CommitFrame, patience: Du
             () = core.woken(node) => {}
             () = tokio::time::sleep(pause) => {}
         }
-        if due > 0 && heard.elapsed() > patience {
-            let message = format!("{node} has not answered on the commit stream for {patience:?}");
+        let silent = silence.give_up();
+        if !silent.is_empty() && !silence.is_due() {
+            // Nobody who should answers: the connection itself may be dead.
+            let message =
+                format!("{node} has not answered on the commit stream for {:?} or longer", options.stall_after);
             return Err(Error::new(ErrorKind::DeadlineExceeded, message));
         }
+        silent.into_iter().for_each(|shard| core.on_stalled(node, shard));
     }
 }

@@ -8,6 +8,7 @@ mod registration;
 mod report;
 mod route;
 mod running;
+mod silence;
 mod thread;
 
 pub(crate) use registration::Place;
@@ -43,9 +44,9 @@ impl Session {
         let core = Arc::new(Core::new(place, registration, options));
         let mut tasks = JoinSet::new();
         for node in core.nodes() {
-            tasks.spawn(courier::run(core.clone(), node));
+            tasks.spawn(core.clone().watched(courier::run(core.clone(), node)));
         }
-        tasks.spawn(heartbeat::run(core.clone()));
+        tasks.spawn(core.clone().watched(heartbeat::run(core.clone())));
         Ok(Self { running: Arc::new(Running { core, _tasks: tasks }) })
     }
 

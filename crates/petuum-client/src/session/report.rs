@@ -15,7 +15,8 @@ pub struct SessionReport {
     pub counters: CounterReport,
     /// How often a shard's messages were decided by another node than before.
     pub failovers: u64,
-    /// The longest time from a call of `clock()` to the acknowledgement of its first tick.
+    /// The longest time from a call of `clock()`, of the worker's last thread, to the acknowledgement of its first tick; what
+    /// the call waited for room and for slower workers (P6) is in it.
     pub longest_commit_gap: Duration,
     /// Rows read from servers and answered from the cache.
     pub rows_read: u64,

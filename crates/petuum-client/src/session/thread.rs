@@ -15,6 +15,7 @@ use petuum_types::read::Read;
 use petuum_types::{Clock, Error, ErrorKind, RowId, ShardId, Values, WorkerId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// One thread of a worker.
 pub struct WorkerThread {
@@ -206,6 +207,7 @@ impl Worker for WorkerThread {
     }
 
     async fn clock(&mut self) -> Result<Clock, Error> {
+        let called = Instant::now();
         self.check()?;
         let next = self.now().next();
         let staleness = self.core().staleness;
@@ -220,7 +222,7 @@ impl Worker for WorkerThread {
         // Between the look and the tick another thread may have taken the room: then this one waits again.
         loop {
             reached(Failpoint::WorkerBeforeClock);
-            match self.core().tick(self.index()) {
+            match self.core().tick(self.index(), called) {
                 Ok(()) => {
                     reached(Failpoint::WorkerAfterClock);
                     return Ok(self.now());

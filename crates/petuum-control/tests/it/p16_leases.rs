@@ -24,6 +24,20 @@ fn a_silent_worker_expires_and_one_with_heartbeats_does_not() {
 }
 
 #[test]
+fn what_is_left_of_a_lease_counts_from_the_last_heartbeat() {
+    let mut world = World::new(1, 2);
+    let mut leases = Leases::new();
+    assert!(leases.left(&world.state, JOB, at(0)).is_empty(), "nobody has a lease before the start");
+    let incarnations = world.start();
+    leases.sync(&world.state, at(0));
+    leases.heartbeat((JOB, WorkerId(0)), incarnations[0], at(400));
+    let left = leases.left(&world.state, JOB, at(1_000));
+    assert_eq!(left[&WorkerId(0)], LEASE - at(600));
+    assert_eq!(left[&WorkerId(1)], LEASE - at(1_000));
+    assert_eq!(leases.left(&world.state, JOB, at(1_000) + LEASE)[&WorkerId(1)], at(0));
+}
+
+#[test]
 fn lease_of_successor_is_not_touched_by_the_predecessors_expiry() {
     let mut world = World::new(1, 2);
     let incarnations = world.start();

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Remembered {
     pub(crate) boot: u64,
     pub(crate) nonce: u64,
+    pub(crate) life: u64,
     /// Term by group. Terms only grow on one disk; last indices do not (a follower's tail may be cut), so those are
     /// shown for the operator and not judged.
     pub(crate) terms: BTreeMap<u32, u64>,
@@ -18,6 +19,12 @@ pub(crate) struct Remembered {
 pub(crate) fn judge(node: NodeId, known: Option<&Remembered>, shown: &Remembered) -> Result<Remembered, String> {
     let Some(known) = known else { return Ok(shown.clone()) };
     let hint = "an old copy of its data directory was put back; start it empty and `rejoin` it as a new node";
+    if shown.life != known.life {
+        return Err(format!(
+            "{node} shows a data directory that was emptied or replaced: it has forgotten its votes and what it \
+             acknowledged; `rejoin` it as a new node"
+        ));
+    }
     if shown.boot < known.boot {
         return Err(format!("{node} shows boot {}, boot {} has been seen: {hint}", shown.boot, known.boot));
     }
@@ -38,7 +45,7 @@ mod tests {
     use super::*;
 
     fn shown(boot: u64, nonce: u64, term: u64) -> Remembered {
-        Remembered { boot, nonce, terms: BTreeMap::from([(1, term)]) }
+        Remembered { boot, nonce, life: 77, terms: BTreeMap::from([(1, term)]) }
     }
 
     #[test]
@@ -51,9 +58,21 @@ mod tests {
     #[test]
     fn p21_an_old_copy_is_refused_however_it_shows() {
         let known = shown(5, 7, 4);
-        for old in [shown(4, 7, 9), shown(5, 8, 9), shown(6, 1, 3), Remembered { boot: 6, ..Remembered::default() }] {
+        for old in
+            [shown(4, 7, 9), shown(5, 8, 9), shown(6, 1, 3), Remembered { boot: 6, life: 77, ..Remembered::default() }]
+        {
             let refusal = judge(NodeId(1), Some(&known), &old).unwrap_err();
             assert!(refusal.contains("rejoin"), "{refusal}");
+        }
+    }
+
+    /// Was let in once it had been started as often as its peers remembered: nodes show term 0 in their first life.
+    #[test]
+    fn p21_an_emptied_directory_is_refused_however_often_it_was_started() {
+        for boot in [1, 5, 6, 100] {
+            let emptied = Remembered { life: 78, ..shown(boot, 9, 9) };
+            let refusal = judge(NodeId(1), Some(&shown(5, 7, 0)), &emptied).unwrap_err();
+            assert!(refusal.contains("emptied") && refusal.contains("rejoin"), "{refusal}");
         }
     }
 }

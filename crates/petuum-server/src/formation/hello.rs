@@ -1,10 +1,11 @@
 //! The hello between nodes (P21).
 
 use super::boot::{Remembered, judge};
+use crate::ending::Stopped;
 use crate::groups::groups_of;
 use crate::identity::Identity;
 use crate::peers::Peers;
-use crate::shared::{Inner, Stopped};
+use crate::shared::Inner;
 use petuum_net::wire;
 use petuum_storage::{Boot, Store};
 use petuum_types::{Error, ErrorKind, GroupId, NodeId, codec};
@@ -109,6 +110,7 @@ fn hello(
         boot: boot.number,
         nonce: boot.nonce,
         groups: positions,
+        life: boot.life,
     })
 }
 
@@ -129,7 +131,7 @@ pub(crate) async fn answer(identity: &Identity, store: &Store, hello: &wire::Hel
     let known = store.peer_record(node).map_err(|e| storage(&e))?;
     let known: Option<Remembered> = known.map(|bytes| codec::decode(&bytes)).transpose().map_err(|e| storage(&e))?;
     let terms = hello.groups.iter().map(|g| (g.group, g.term)).collect();
-    match judge(node, known.as_ref(), &Remembered { boot: hello.boot, nonce: hello.nonce, terms }) {
+    match judge(node, known.as_ref(), &Remembered { boot: hello.boot, nonce: hello.nonce, life: hello.life, terms }) {
         Err(refusal) => {
             tracing::error!(%refusal, "a peer was refused");
             Ok(refusal)

@@ -89,6 +89,10 @@ fn same_shape(ours: &ShardMap, wanted: &ShardMap) -> Result<(), Error> {
 }
 
 /// The address of a named node that already belongs to a cluster, if there is one.
+///
+/// # Errors
+/// [`ErrorKind::Unavailable`] if a node does not answer, [`ErrorKind::FailedPrecondition`] if it is named by another address
+/// than it advertises. Nothing has begun then.
 async fn find_member(inner: &Inner, map: &ShardMap) -> Result<Option<String>, Error> {
     let own = inner.address();
     for address in map.nodes.values().filter(|address| **address != own) {
@@ -99,6 +103,11 @@ async fn find_member(inner: &Inner, map: &ShardMap) -> Result<Option<String>, Er
             .map_err(|_| Error::new(ErrorKind::Unavailable, format!("{address} did not answer")))?
             .map_err(|s| status::from_status(&s).context(format!("node {address}")))?
             .into_inner();
+        // The same node under another name, or twice: nobody would find the node by the address in the map.
+        if description.address != *address {
+            let known = description.address;
+            return Err(refused(format!("{address} reaches the node that advertises itself as {known}: name it so")));
+        }
         if description.node != 0 {
             return Ok(Some(address.clone()));
         }

@@ -57,6 +57,12 @@ impl ShardCell {
         })
     }
 
+    /// The shard.
+    #[must_use]
+    pub const fn id(&self) -> ShardId {
+        self.id
+    }
+
     /// P11: the replica stops; who waits is told to ask another.
     pub fn stop(&self) {
         drop(self.lock().parked.drain(()));

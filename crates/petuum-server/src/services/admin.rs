@@ -1,11 +1,12 @@
 //! What operators ask for.
 
 use super::admin_replicas::{checksums, replicas};
+use super::admin_workers;
 use super::session::{job_info, remove};
 use super::wait::{leading_now, log, until};
 use crate::formation;
 use crate::shared::Inner;
-use petuum_control::{ControlAnswer, ControlCommand, EvictReason, JobSettings, Phase, TransitionKind, Worker};
+use petuum_control::{ControlAnswer, ControlCommand, EvictReason, JobSettings};
 use petuum_net::status::{check_format, to_status};
 use petuum_net::wire::admin_server::Admin;
 use petuum_net::{convert, wire};
@@ -35,6 +36,7 @@ impl Admin for Service {
             boot: self.0.boot.number,
             free_bytes: self.0.watermark.free_bytes(),
             commits_refused: self.0.watermark.refusal().unwrap_or_default(),
+            address: self.0.address().to_owned(),
         }))
     }
 
@@ -160,10 +162,7 @@ impl Admin for Service {
         check_format(request.format).map_err(|s| *s)?;
         let control = leading_now(&self.0).await.map_err(|s| *s)?;
         let job = JobId(request.job);
-        let workers = control.cell.with(|state| {
-            let size = state.job(job)?.size();
-            Some((0..size).map(|w| worker_info(WorkerId(w), state.worker(job, WorkerId(w)))).collect())
-        });
+        let workers = admin_workers::workers(&self.0, control, job);
         let missing = || to_status(&Error::new(ErrorKind::NotFound, format!("{job} is unknown")));
         Ok(Response::new(wire::Workers { workers: workers.ok_or_else(missing)? }))
     }
@@ -196,25 +195,4 @@ fn create_table(request: &wire::CreateTableRequest) -> Result<ControlCommand, Er
         non_finite: convert::non_finite_from_wire(request.non_finite)?,
         staleness: Staleness(request.staleness),
     })
-}
-
-fn worker_info(id: WorkerId, worker: Option<&Worker>) -> wire::WorkerInfo {
-    let phase = worker.map(Worker::phase);
-    let (name, clock) = match phase {
-        None => ("unregistered", None),
-        Some(Phase::Live { start, .. }) => ("live", Some(*start)),
-        Some(Phase::Removed { at, .. }) => ("removed", Some(*at)),
-        Some(Phase::Transition(t)) => match t.kind {
-            TransitionKind::Join => ("joining", t.clock),
-            TransitionKind::Takeover => ("takeover", t.clock),
-            TransitionKind::Remove { .. } => ("leaving", t.clock),
-        },
-    };
-    wire::WorkerInfo {
-        worker: id.0,
-        phase: name.to_owned(),
-        incarnation: phase.map_or(0, |p| p.incarnation().0),
-        clock: clock.map_or(0, |c| c.0),
-        lease_left_ms: 0,
-    }
 }

@@ -2,6 +2,7 @@
 
 mod admin;
 mod admin_replicas;
+mod admin_workers;
 mod data;
 mod peer;
 mod read;

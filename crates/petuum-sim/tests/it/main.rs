@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test's helper fails by panic")]
 
 mod cluster;
+mod control;
 mod meta;
 mod reads;
 mod scenario;

@@ -95,7 +95,7 @@ fn boots_are_counted_and_durable_without_a_sync() {
         let store = Store::open(dir.path(), small()).unwrap();
         assert_eq!(store.last_boot().unwrap().map_or(0, |boot| boot.number), number - 1);
         let boot = store.next_boot(number * 11).unwrap();
-        assert_eq!(boot, crate::Boot { number, nonce: number * 11 });
+        assert_eq!(boot, crate::Boot { number, nonce: number * 11, life: 11 });
         assert_eq!(store.last_boot().unwrap(), Some(boot));
     }
 }
