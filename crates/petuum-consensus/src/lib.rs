@@ -18,7 +18,7 @@
 //! progress, not against the clock; everything that waits is bounded. Nothing here reads wall time, and all randomness
 //! comes from [`Parts::seed`], so the simulator runs exactly this.
 //!
-//! Reading order: [`machine`], `types`, `runtime`, `record` and `frame` (what is stored and sent), `log`, `state`,
+//! Reading order: [`machine`], `types`, `runtime`, `record` and `frame` (what is stored and sent), `log`, `recent`, `state`,
 //! `snapshot`, `compaction`, `peers`, `network`, `rpc`, `supervisor`, [`Group`], [`Consensus`]. Tests: inline, openraft's
 //! own conformance suite in `suite`, and clusters over TCP in `tests/`.
 
@@ -32,6 +32,7 @@ pub mod machine;
 mod network;
 mod node;
 mod peers;
+mod recent;
 mod record;
 mod rpc;
 mod runtime;

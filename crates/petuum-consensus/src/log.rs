@@ -3,9 +3,11 @@
 //!
 //! Invariants: votes and entries reach the one WAL in the order openraft writes them; a callback says durable only
 //! after a sync that began later than the write; a hole is an error, never skipped (T6); a reader returns at least one
-//! entry however large it is, and else at most a frame.
+//! entry however large it is, and else at most a frame. What was appended last is also kept in memory, for those who read
+//! it next; a store that failed answers nothing from there either (P22).
 
 use crate::frame;
+use crate::recent::Recent;
 use crate::record::{Ballot, decode_position, encode_position};
 use crate::types::{Entry, LogId, Types, Vote};
 use bytes::Bytes;
@@ -13,20 +15,24 @@ use futures::{Stream, stream};
 use openraft::storage::{IOFlushed, RaftLogStorage};
 use openraft::{LogState, OptionalSend, RaftLogReader};
 use petuum_storage::{Error, GroupStore, Record};
-use petuum_types::codec;
+use petuum_types::{codec, limits};
 use std::fmt::Debug;
 use std::io;
 use std::ops::{Bound, RangeBounds};
+use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 /// Bytes of entries read at once to be applied.
 const APPLY_READ_BYTES: usize = 4 * 1024 * 1024;
+/// Bytes of a group's newest entries kept in memory: two of the largest, or what a busy group appends in a round trip.
+const RECENT_BYTES: usize = 2 * limits::ENTRY_BYTES_MAX;
 
 /// A group's log. Clones are handles to the same.
 #[derive(Clone)]
 pub(crate) struct LogStore {
     store: GroupStore,
     frame_bytes: usize,
+    recent: Arc<Mutex<Recent>>,
 }
 
 pub(crate) fn io_error(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
@@ -49,7 +55,19 @@ fn half_open(range: &impl RangeBounds<u64>) -> (u64, u64) {
 
 impl LogStore {
     pub(crate) fn new(store: GroupStore, frame_bytes: usize) -> Self {
-        Self { store, frame_bytes }
+        Self { store, frame_bytes, recent: Arc::new(Mutex::new(Recent::new(RECENT_BYTES))) }
+    }
+
+    fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().expect("nothing panics while it is held")
+    }
+
+    /// Entries that are still in memory, if the first of the range is.
+    fn read_recent(&self, from: u64, end: u64, max_bytes: usize) -> io::Result<Option<Vec<Entry>>> {
+        match self.store.store().poisoned() {
+            Some(error) => Err(io_error(error)),
+            None => Ok(self.recent().read(from, end, max_bytes)),
+        }
     }
 
     fn malformed(&self, index: u64, error: &frame::Malformed) -> io::Error {
@@ -68,6 +86,9 @@ impl LogStore {
     /// Whatever the log has of a range, up to a number of bytes: it may begin behind the range's beginning and end
     /// before its end.
     fn read_present(&self, from: u64, end: u64, max_bytes: usize) -> io::Result<Vec<Entry>> {
+        if let Some(entries) = self.read_recent(from, end, max_bytes)? {
+            return Ok(entries);
+        }
         let Some(first) = self.store.first().map_err(io_error)? else { return Ok(Vec::new()) };
         match self.store.read(from.max(first), end, max_bytes) {
             Ok(stored) => self.decode(stored),
@@ -133,6 +154,9 @@ impl RaftLogReader<Types> for LogStore {
     }
 
     async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> io::Result<Vec<Entry>> {
+        if let Some(entries) = self.read_recent(start, end, self.frame_bytes)? {
+            return Ok(entries);
+        }
         self.decode(self.store.read(start, end, self.frame_bytes).map_err(io_error)?)
     }
 }
@@ -172,16 +196,28 @@ impl RaftLogStorage<Types> for LogStore {
         I: IntoIterator<Item = Entry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
-        let framed = entries.into_iter().map(|entry| (entry.log_id.index, frame::encode(&entry)));
+        let with_stored = |entry: Entry| {
+            let stored = frame::encode(&entry);
+            (entry, stored)
+        };
+        let framed: Vec<(Entry, Bytes)> = entries.into_iter().map(with_stored).collect();
         let done = Box::new(move |outcome: Result<(), Error>| callback.io_completed(outcome.map_err(io_error)));
-        self.store.append(framed, done).map_err(io_error)
+        let stored = framed.iter().map(|(entry, stored)| (entry.log_id.index, stored));
+        self.store.append(stored, done).map_err(io_error)?;
+        // Only what the store has taken.
+        let mut recent = self.recent();
+        framed.into_iter().for_each(|(entry, stored)| recent.push(entry, stored));
+        Ok(())
     }
 
     async fn truncate_after(&mut self, last_kept: Option<LogId>) -> io::Result<()> {
+        // Here first, so that nobody is given from memory what the store no longer has.
+        self.recent().truncate_after(last_kept.map(|id| id.index));
         self.store.truncate_after(last_kept.map(|id| id.index)).map_err(io_error)
     }
 
     async fn purge(&mut self, upto: LogId) -> io::Result<()> {
+        self.recent().purge(upto.index);
         self.store.purge(upto.index, &encode_position(Some(&upto))).map_err(io_error)
     }
 }
