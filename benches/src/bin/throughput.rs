@@ -7,7 +7,7 @@
 //! from pair to pair.
 //!
 //! Staleness decides how many clocks of a worker are on their way, so ours is measured at two: as the project's own training
-//! runs have it, and as much as the default window of clocks uses. etcd gains nothing by more puts at once.
+//! runs have it, and as much as the default window of clocks uses.
 //!
 //!     throughput [PETUUM [ETCD-LOAD]]
 
