@@ -14,7 +14,7 @@ help:
 	@echo 'make test    everything CI runs, with minutes per step'
 	@echo 'make lint    format, clippy, docs; writes nothing'
 	@echo 'make fix     formats and applies what clippy can mend'
-	@echo 'make sim     simulator: more seeds than CI runs; SEED=n replays one'
+	@echo 'make sim     simulator: more seeds than CI runs; SEED=n replays one, see sim-tests/README.md'
 	@echo 'make model   model check with larger bounds than CI has'
 	@echo 'make bench   measurements, built as users would build; or only bench-throughput, bench-failover, bench-idle'
 	@echo 'make audit   known vulnerabilities among the dependencies; needs cargo-deny and the network'
@@ -38,9 +38,14 @@ fix: setup
 	$(run) cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 	cargo fmt --all
 
+# One of SEED=n, SEEDS=a..b (MINUTES=m, RECORD=file), META=n, MUTANTS=1, MUTANT=name, FAULTS=1, FAILPOINTS=1; else 200 seeds.
+sim_action = $(if $(SEED),run --seed $(SEED),$(if $(META),meta --seed $(META),$(if $(MUTANT),mutants --name $(MUTANT),$(if \
+	$(MUTANTS),mutants,$(if $(FAULTS),list-faults,$(if $(FAILPOINTS),list-failpoints,sweep --seeds $(or $(SEEDS),1..201) \
+	$(if $(MINUTES),--minutes $(MINUTES)) $(if $(RECORD),--record $(RECORD))))))))
+
 sim: setup
 	$(run) cargo build --locked --workspace --bin sim-tests
-	$(target)/debug/sim-tests sim $(if $(SEED),--seed $(SEED)) $(ARGS)
+	$(target)/debug/sim-tests $(sim_action) $(ARGS)
 
 model: setup
 	$(run) cargo build --locked --workspace --bin sim-tests

@@ -50,11 +50,17 @@ struct Progress {
     incarnation: u64,
     /// Clocks of sessions before the latest that count; what such a session did beyond must not.
     inherited: u64,
+    /// The version of the last removal known.
+    removal: u64,
+    /// Whether it is out of the job.
+    removed: bool,
+    /// Whether removals passed unseen, so that nobody here knows which of its clocks count: it is not judged any more.
+    unknown: bool,
 }
 
 impl Default for Progress {
     fn default() -> Self {
-        Self { after: vec![(0, 0)], acked: 0, incarnation: 0, inherited: 0 }
+        Self { after: vec![(0, 0)], acked: 0, incarnation: 0, inherited: 0, removal: 0, removed: false, unknown: false }
     }
 }
 
@@ -66,6 +72,12 @@ impl Progress {
     /// What the columns hold after `clocks` clocks, at most those attempted.
     fn after(&self, clocks: u64) -> (i64, i64) {
         self.after[usize::try_from(clocks).expect("at most those attempted")]
+    }
+
+    /// Only the first `clocks` clocks are there; those beyond what was attempted count for nothing.
+    fn keep(&mut self, clocks: u64) {
+        let held = self.after(clocks.min(self.attempted()));
+        self.after.resize(usize::try_from(clocks).expect("a clock of a run") + 1, held);
     }
 
     /// The marks of `count` counted clocks, if that is what some number of clocks from `low` on comes to.
@@ -128,6 +140,12 @@ impl UnitVectors {
         self.workers[worker].acked
     }
 
+    /// Workers that are not judged any more: they were removed, joined and were removed again before anybody was told.
+    #[must_use]
+    pub fn unjudged(&self) -> usize {
+        self.workers.iter().filter(|progress| progress.unknown).count()
+    }
+
     /// Clocks of a worker that have been attempted.
     #[must_use]
     pub fn attempted(&self, worker: usize) -> u64 {
@@ -138,7 +156,34 @@ impl UnitVectors {
     /// from now on must have no effect (G7).
     #[must_use]
     pub fn is_latest(&self, worker: usize, incarnation: u64) -> bool {
-        self.workers[worker].incarnation == incarnation
+        let progress = &self.workers[worker];
+        progress.incarnation == incarnation && !progress.removed
+    }
+
+    /// A worker was removed from the job at clock `at`: its clocks before that count, those from it on do not. `removal`
+    /// is the incarnation that the removal drew. To be told of every removal, before a later session registers.
+    ///
+    /// # Errors
+    /// [`Violation`]: acknowledged clocks do not count (G1), or there are more than were attempted (G2).
+    pub fn removed(&mut self, worker: usize, removal: u64, at: u64) -> Result<(), Violation> {
+        let progress = &mut self.workers[worker];
+        if removal <= progress.removal {
+            return Ok(());
+        }
+        progress.removal = removal;
+        // A session that it never heard of may have joined at a later clock than it has attempted, and done nothing.
+        let joined_unheard = at > progress.attempted();
+        progress.unknown |= joined_unheard && !progress.removed;
+        if !joined_unheard && !(progress.acked..=progress.attempted()).contains(&at) {
+            return Err(Violation(format!(
+                "worker {worker} was removed at clock {at}; {} clocks were acknowledged and {} attempted",
+                progress.acked,
+                progress.attempted()
+            )));
+        }
+        progress.keep(at);
+        (progress.inherited, progress.removed) = (at, true);
+        Ok(())
     }
 
     /// A worker's new session was told where to begin: every clock before that counts, but those lost in a removal;
@@ -153,7 +198,10 @@ impl UnitVectors {
             return Ok(());
         }
         let kept = rejoined_from.unwrap_or(start);
-        if !(progress.acked..=progress.attempted()).contains(&kept) || start < kept {
+        let joined_unheard = rejoined_from.is_some() && kept > progress.attempted();
+        progress.unknown |= joined_unheard && !progress.removed;
+        let joined_unheard = joined_unheard || progress.removed && kept == progress.attempted();
+        if !joined_unheard && !(progress.acked..=progress.attempted()).contains(&kept) || start < kept {
             return Err(Violation(format!(
                 "worker {worker} begins at clock {start}, its first {kept} clocks count; {} clocks were acknowledged and \
                  {} attempted",
@@ -161,10 +209,10 @@ impl UnitVectors {
                 progress.attempted()
             )));
         }
-        progress.after.truncate(usize::try_from(kept).expect("clocks that were attempted") + 1);
-        let held = progress.after(kept);
-        progress.after.resize(usize::try_from(start).expect("a clock of a run") + 1, held);
+        progress.keep(kept);
+        progress.keep(start);
         (progress.acked, progress.incarnation, progress.inherited) = (start, incarnation, kept);
+        progress.removed = false;
         self.seen.retain(|(reader, _), _| *reader != worker);
         Ok(())
     }
@@ -196,7 +244,7 @@ impl UnitVectors {
     /// If more are acknowledged than were attempted.
     pub fn acknowledged(&mut self, worker: usize, incarnation: u64, clocks: u64) -> Result<(), Violation> {
         let progress = &mut self.workers[worker];
-        if incarnation == progress.incarnation {
+        if incarnation == progress.incarnation && !progress.removed {
             assert!(clocks <= progress.attempted(), "an acknowledgement of what was not sent");
             progress.acked = progress.acked.max(clocks);
         } else if clocks > progress.inherited {
@@ -219,7 +267,7 @@ impl UnitVectors {
         }
         self.reads += 1;
         let seen = self.seen.entry((reader, row)).or_insert_with(|| vec![0; count]);
-        for (worker, progress) in self.workers.iter().enumerate() {
+        for (worker, progress) in self.workers.iter().enumerate().filter(|(_, progress)| !progress.unknown) {
             let value = values[worker];
             let attempted = progress.attempted();
             let sure = if self.removals { progress.acked } else { attempted };
@@ -249,7 +297,7 @@ impl UnitVectors {
         if values.len() != 2 * count {
             return Err(Violation(format!("row {row} has {} columns; expected {}", values.len(), 2 * count)));
         }
-        for (worker, progress) in self.workers.iter().enumerate() {
+        for (worker, progress) in self.workers.iter().enumerate().filter(|(_, progress)| !progress.unknown) {
             let value = values[worker];
             let (expected, marks) = progress.after(clocks.min(progress.attempted()));
             if value != expected {
@@ -367,6 +415,14 @@ mod tests {
         now[0] += 1;
         now[2] += oracle.attempt(0, 5);
         oracle.read(1, 2, 7, &now).unwrap();
+        let mut told = oracle.clone();
+        told.removed(0, 4, 5).unwrap();
+        assert!(!told.is_latest(0, 3) && told.acknowledged(0, 3, 6).is_err(), "its last clock does not count");
+        // Joined at 9 and removed there, before anybody heard of it.
+        told.removed(0, 6, 9).unwrap();
+        told.registered(0, Registered { incarnation: 7, start: 11, rejoined_from: Some(9) }).unwrap();
+        assert!(told.is_latest(0, 7) && told.attempted(0) == 11);
+        assert!(oracle.clone().removed(0, 4, 4).is_err(), "the clock at which it began is known to count");
         let early = Registered { incarnation: 4, start: 6, rejoined_from: Some(4) };
         assert!(oracle.registered(0, early).is_err(), "the clock at which it began is known to count");
     }

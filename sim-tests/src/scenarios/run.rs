@@ -108,6 +108,7 @@ fn report(stage: &Stage, faults: &Faults) -> Report {
     report.count("failovers", work.failovers);
     report.count("takeovers", shared.takeovers);
     report.count("rejoins", shared.rejoins);
+    report.count("workers-unjudged", shared.oracle.unjudged() as u64);
     // Each group's first leader is not due to a fault.
     report.count("elections", stage.watch.terms().saturating_sub(u64::from(stage.shards) + 1));
     report.count("replicas-compared", stage.watch.compared);

@@ -172,6 +172,7 @@ fn start_workers(mut cluster: SimCluster, shape: &Shape, made: &Made, seed: u64)
         watch: Watch::default(),
         workers: shape.workers,
         rivals: shape.rivals,
+        removals: shape.removals,
         shards: shape.shards,
         replication: shape.replication,
         staleness: u64::from(shape.staleness),

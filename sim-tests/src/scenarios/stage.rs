@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use petuum_chaos::Failpoint;
+use petuum_control::{Control, Phase};
 use petuum_sim::{Error, SimCluster};
-use petuum_types::JobId;
+use petuum_types::{JobId, WorkerId};
 
 use super::watch::Watch;
 use super::worker::Handle;
@@ -23,6 +24,8 @@ pub(super) struct Stage {
     pub(super) workers: u32,
     /// Whether each worker has a second host.
     pub(super) rivals: bool,
+    /// Whether workers may be removed from the job.
+    pub(super) removals: bool,
     pub(super) shards: u32,
     pub(super) replication: u32,
     pub(super) staleness: u64,
@@ -49,8 +52,31 @@ impl Stage {
     pub(super) fn step(&mut self) -> Result<(), Error> {
         self.cluster.simulation().step()?;
         self.steps += 1;
+        if self.removals {
+            self.hear_removals()?;
+        }
         if self.steps.is_multiple_of(LOOK_EVERY) {
             self.look()?;
+        }
+        Ok(())
+    }
+
+    /// Tells the oracle of removals as soon as any replica of the control group has applied them.
+    fn hear_removals(&self) -> Result<(), Error> {
+        let removed = |state: &Control| -> Vec<(u32, u64, u64)> {
+            let phases = (0..self.workers).filter_map(|id| Some((id, state.worker(self.job, WorkerId(id))?.phase())));
+            let removed = phases.filter_map(|(id, phase)| match phase {
+                Phase::Removed { at, incarnation, .. } => Some((id, incarnation.0, at.0)),
+                _ => None,
+            });
+            removed.collect()
+        };
+        let mut shared = self.handle.borrow_mut();
+        for host in self.cluster.nodes() {
+            for (worker, removal, at) in self.cluster.control(&host, removed).unwrap_or_default() {
+                let told = shared.oracle.removed(worker as usize, removal, at);
+                told.map_err(|violation| self.cluster.error(violation.to_string()))?;
+            }
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
 //! What must be true of replicas at any time: equal at equal index (G6), min clocks that never go back (G3), one leader
-//! in a term, none failed.
+//! in a term, none failed, no read left waiting that could be answered (P11).
 
 use std::collections::BTreeMap;
 
@@ -39,6 +39,10 @@ impl Watch {
                 }
             }
             for shard in cluster.shards_on(&view.host) {
+                let overdue = cluster.overdue_reads(&view.host, shard);
+                if overdue > 0 {
+                    return Err(format!("P11: {overdue} reads wait in {shard} on {} that could be answered", view.host));
+                }
                 self.shard(cluster, &view.host, view.starts, shard, job)?;
             }
         }

@@ -1,5 +1,6 @@
 //! What the replicas of a cluster hold at one moment, for oracles. Looking changes nothing.
 
+use petuum_control::Control;
 use petuum_shard::Shard;
 use petuum_types::{GroupId, LogIndex, NodeId, ShardId};
 
@@ -71,11 +72,27 @@ impl SimCluster {
         leaders.max_by_key(|(_, replica)| replica.term).map(|(host, _)| host)
     }
 
+    /// Looks at the control group's applied state on one host; none if it has no running replica there.
+    pub fn control<T>(&self, host: &str, look: impl FnOnce(&Control) -> T) -> Option<T> {
+        let place = self.places.iter().find(|place| place.name == host)?;
+        let node = place.node()?;
+        Some(node.running()?.control.as_ref()?.cell.with(look))
+    }
+
     /// Looks at a shard's applied state on one host; none if it has no running replica there.
     pub fn shard<T>(&self, host: &str, shard: ShardId, look: impl FnOnce(&Shard) -> T) -> Option<T> {
         let place = self.places.iter().find(|place| place.name == host)?;
         let node = place.node()?;
         Some(node.running()?.shards.get(&shard)?.cell.with(look))
+    }
+
+    /// How many reads wait on a replica that need not (P11): none, after every step.
+    #[must_use]
+    pub fn overdue_reads(&self, host: &str, shard: ShardId) -> usize {
+        let place = self.places.iter().find(|place| place.name == host);
+        let node = place.and_then(|place| place.node());
+        let cell = node.as_ref().and_then(|node| Some(&node.running()?.shards.get(&shard)?.cell));
+        cell.map_or(0, |cell| cell.overdue_reads())
     }
 
     /// The shards a host has a running replica of.
