@@ -234,6 +234,7 @@ fn consensus_settings(settings: &NodeSettings) -> petuum_consensus::Settings {
         election_max: Duration::from_millis(settings.election_max_ms),
         snapshot_after_entries: settings.snapshot_after_entries,
         log_kept_entries: settings.log_kept_entries,
+        log_kept_bytes: settings.log_kept_bytes,
         ..petuum_consensus::Settings::default()
     }
 }

@@ -39,6 +39,8 @@ pub struct NodeSettings {
     pub snapshot_after_entries: u64,
     /// Log entries kept behind a snapshot for followers that lag; fewer than 20 make a lagging follower need snapshots.
     pub log_kept_entries: u64,
+    /// Bytes of log entries kept behind a snapshot, if they are more than those of `log-kept-entries`; 64 MiB, 0 or more.
+    pub log_kept_bytes: u64,
 }
 
 impl Default for NodeSettings {
@@ -58,6 +60,7 @@ impl Default for NodeSettings {
             election_max_ms: 600,
             snapshot_after_entries: 10_000,
             log_kept_entries: 2_000,
+            log_kept_bytes: 64 * 1024 * 1024,
         }
     }
 }

@@ -7,7 +7,8 @@ use crate::Error;
 use crate::keys::Family;
 use crate::queue::Queue;
 use bytes::Bytes;
-use rocksdb::{ColumnFamily, DBWithThreadMode, ReadOptions, SingleThreaded, WriteBatch, WriteOptions};
+use rocksdb::{ColumnFamily, DBWithThreadMode, FlushOptions, ReadOptions, SingleThreaded, WriteBatch, WriteOptions};
+use std::fs::File;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,18 +18,25 @@ type Db = DBWithThreadMode<SingleThreaded>;
 /// Up to here keys are deleted one by one; a range tombstone costs every later iterator more than these do.
 const POINT_DELETES_MAX: u64 = 128;
 
+/// The database, and the lock on its directory, which is let go after it.
+struct Open {
+    db: Db,
+    _lock: Option<File>,
+}
+
 pub(crate) struct Engine {
     pub(crate) dir: Arc<str>,
     pub(crate) queue: Queue,
     /// `None` once closed.
-    db: RwLock<Option<Db>>,
+    db: RwLock<Option<Open>>,
     /// The sequence number up to which the log is known to be durable; every write carries it (see `wal`).
     floor: AtomicU64,
 }
 
 impl Engine {
-    pub(crate) fn new(dir: Arc<str>, db: Db) -> Self {
-        Self { queue: Queue::new(dir.clone()), dir, db: RwLock::new(Some(db)), floor: AtomicU64::new(0) }
+    pub(crate) fn new(dir: Arc<str>, db: Db, lock: Option<File>) -> Self {
+        let open = Open { db, _lock: lock };
+        Self { queue: Queue::new(dir.clone()), dir, db: RwLock::new(Some(open)), floor: AtomicU64::new(0) }
     }
 
     pub(crate) fn error(&self, doing: &'static str) -> impl FnOnce(rocksdb::Error) -> Error {
@@ -39,8 +47,8 @@ impl Engine {
     fn with_db<T>(&self, call: impl FnOnce(&Db) -> Result<T, Error>) -> Result<T, Error> {
         // A panic under the read lock cannot leave RocksDB half done.
         let db = self.db.read().unwrap_or_else(PoisonError::into_inner);
-        let db = db.as_ref().ok_or_else(|| Error::Closed { dir: self.dir.clone() })?;
-        call(db)
+        let open = db.as_ref().ok_or_else(|| Error::Closed { dir: self.dir.clone() })?;
+        call(&open.db)
     }
 
     fn read<T>(&self, call: impl FnOnce(&Db) -> Result<T, Error>) -> Result<T, Error> {
@@ -140,6 +148,14 @@ impl Engine {
             db.write(self.floor_only()).map_err(self.error("write"))
         };
         self.with_db(sync).inspect_err(|error| self.queue.fail(error))
+    }
+
+    /// Has a family's rows written to a table, in the background.
+    pub(crate) fn begin_flush(&self, family: Family) -> Result<(), Error> {
+        let mut options = FlushOptions::default();
+        options.set_wait(false);
+        let flush = |db: &Db| db.flush_cf_opt(handle(db, family), &options).map_err(self.error("flush"));
+        self.with_db(flush).inspect_err(|error| self.queue.fail(error))
     }
 
     /// Closes RocksDB and frees the directory, once nobody is inside a call.

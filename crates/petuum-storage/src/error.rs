@@ -28,13 +28,11 @@ pub enum Error {
         source: Arc<std::io::Error>,
     },
     /// Another process, or another store of this one, has the directory open.
-    #[error(
-        "{dir} is in use: its lock {dir}/LOCK is held ({reason}); stop the other node, or give this one its own directory"
-    )]
+    #[error("{dir} is in use: its lock is held ({reason}); stop the other node, or give this one its own directory")]
     Locked {
         /// The data directory.
         dir: Arc<str>,
-        /// RocksDB's own words.
+        /// The lock, or RocksDB's own words.
         reason: String,
     },
     /// The directory is not a store that this version can read.

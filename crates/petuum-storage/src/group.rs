@@ -220,7 +220,8 @@ impl GroupStore {
     }
 
     /// Removes every entry behind `last_kept`; `None` removes all. What is appended afterwards lies behind it in the
-    /// one WAL, so it needs no sync of its own.
+    /// one WAL, of which a crash leaves a prefix: the append never survives without the truncation, which therefore
+    /// needs no sync of its own.
     ///
     /// # Errors
     /// If the store failed.

@@ -37,7 +37,9 @@ pub(crate) fn check_format(engine: &Engine) -> Result<(), Error> {
     engine.write_durably(|batch| {
         batch.put(Family::Meta, &keys::FORMAT_KEY, &codec::encode(&FORMAT));
         Ok(())
-    })
+    })?;
+    // So that a store that has lost its logs is never taken for a new one.
+    engine.begin_flush(Family::Meta)
 }
 
 impl Store {

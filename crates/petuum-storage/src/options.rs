@@ -1,14 +1,18 @@
 //! How a store is opened, and what that means for RocksDB. Not a settings file: the server fills this in.
 
 use crate::Error;
+use crate::files::{LogFiles, SystemFiles};
 use crate::keys::Family;
-use crate::wal::{self, CutWal, ReadWals};
 use rocksdb::{ColumnFamilyDescriptor, DBCompressionType, DBRecoveryMode, Env, LogLevel, Options};
+use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::Arc;
 
 /// Says how many bytes are free for a directory.
 pub type FreeBytes = Arc<dyn Fn(&Path) -> std::io::Result<u64> + Send + Sync>;
+
+/// The store's own lock, beside RocksDB's `LOCK`.
+const LOCK: &str = "STORE-LOCK";
 
 const MIB: usize = 1024 * 1024;
 /// Small records only: votes, marks, manifests.
@@ -36,12 +40,9 @@ pub struct StoreOptions {
     pub text_log: bool,
     /// Source of [`Store::free_bytes`](crate::Store::free_bytes).
     pub free_bytes: FreeBytes,
-    /// How the write-ahead logs are read before RocksDB does, to tell damage from a torn tail (G9). Whoever gives an
-    /// `env` gives this too; without it, damage in the last log costs what is behind it, unnoticed.
-    pub read_wals: ReadWals,
-    /// How a torn tail that RocksDB cannot read to its end is cut off. Whoever gives an `env` gives this too; without
-    /// it, such a log is an error.
-    pub cut_wal: CutWal,
+    /// How RocksDB's log files are looked at, and their torn ends cut off, before RocksDB reads them (G9). Whoever gives
+    /// an `env` gives this too, for the same files.
+    pub files: Arc<dyn LogFiles>,
 }
 
 impl Default for StoreOptions {
@@ -53,8 +54,7 @@ impl Default for StoreOptions {
             background_jobs: 2,
             text_log: true,
             free_bytes: Arc::new(file_system_free_bytes),
-            read_wals: Arc::new(wal::files),
-            cut_wal: Arc::new(wal::cut_file),
+            files: Arc::new(SystemFiles),
         }
     }
 }
@@ -62,15 +62,18 @@ impl Default for StoreOptions {
 impl StoreOptions {
     /// Options for a simulated disk: nothing that depends on the time of day or runs without being asked.
     #[must_use]
-    pub fn simulated(env: Env, read_wals: ReadWals) -> Self {
+    pub fn simulated(env: Env, files: Arc<dyn LogFiles>) -> Self {
         // A simulated disk has no size of its own unless its owner gives it one.
         let free_bytes: FreeBytes = Arc::new(|_| Ok(u64::MAX));
-        let cut_wal: CutWal = Arc::new(|_, _, _| Err(std::io::ErrorKind::Unsupported.into()));
-        Self { env: Some(env), background_jobs: 1, text_log: false, free_bytes, read_wals, cut_wal, ..Self::default() }
+        Self { env: Some(env), background_jobs: 1, text_log: false, free_bytes, files, ..Self::default() }
     }
 
-    pub(crate) fn database(&self) -> Options {
-        let mut options = Options::default();
+    /// `chained`: whether each write-ahead log tells of its predecessor, and RocksDB verifies it.
+    pub(crate) fn database(&self, chained: bool) -> Options {
+        // The bindings have no setter for this one, so it goes through RocksDB's own text form.
+        let text = format!("track_and_verify_wals={chained}");
+        let options = Options::default().get_options_from_string(text);
+        let mut options = options.expect("RocksDB 11.8, the version that is linked, has this option");
         if let Some(env) = &self.env {
             options.set_env(env);
         }
@@ -132,6 +135,19 @@ fn file_system_free_bytes(dir: &Path) -> std::io::Result<u64> {
     Ok(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
+/// Held while a store is open or being opened. RocksDB's own lock comes too late: what an open mends must not be a log
+/// that another process writes.
+pub(crate) fn lock_directory(path: &Path, dir: &Arc<str>) -> Result<File, Error> {
+    let failed = |source| Error::Io { dir: dir.clone(), doing: "lock it", source: Arc::new(source) };
+    let path = path.join(LOCK);
+    let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::Locked { dir: dir.clone(), reason: path.display().to_string() }),
+        Err(TryLockError::Error(source)) => Err(failed(source)),
+    }
+}
+
 /// Makes the directory and lets its parent remember it: RocksDB syncs what is in the directory only.
 pub(crate) fn create_directory(path: &Path, dir: &Arc<str>) -> Result<(), Error> {
     if path.is_dir() {
@@ -143,7 +159,7 @@ pub(crate) fn create_directory(path: &Path, dir: &Arc<str>) -> Result<(), Error>
     };
     std::fs::create_dir_all(path).map_err(failed("create the data directory"))?;
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        let parent = std::fs::File::open(parent).map_err(failed("open the parent directory"))?;
+        let parent = File::open(parent).map_err(failed("open the parent directory"))?;
         parent.sync_all().map_err(failed("sync the parent directory"))?;
     }
     Ok(())

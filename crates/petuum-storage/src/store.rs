@@ -4,18 +4,14 @@
 use crate::engine::Engine;
 use crate::group::{GroupState, GroupStore};
 use crate::keys::Family;
-use crate::options::create_directory;
+use crate::options::{create_directory, lock_directory};
 use crate::snapshot::Snapshots;
-use crate::wal::Walk;
-use crate::{Error, StoreOptions, keys, node};
+use crate::{Error, StoreOptions, keys, node, recovery};
 use petuum_types::GroupId;
-use rocksdb::{DBWithThreadMode, Options, SingleThreaded};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-
-type Db = DBWithThreadMode<SingleThreaded>;
 
 /// What handles and the syncer share.
 pub(crate) struct Shared {
@@ -57,10 +53,12 @@ impl Store {
     /// [`Error::Damaged`], [`Error::Io`] or [`Error::RocksDb`] if it cannot be read or written.
     pub fn open(dir: &Path, options: StoreOptions) -> Result<Self, Error> {
         let name: Arc<str> = dir.to_string_lossy().into();
+        let mut lock = None;
         if options.env.is_none() {
             create_directory(dir, &name)?;
+            lock = Some(lock_directory(dir, &name)?);
         }
-        let engine = Engine::new(name.clone(), open_database(dir, &name, &options)?);
+        let engine = Engine::new(name.clone(), recovery::open_database(dir, &name, &options)?, lock);
         node::check_format(&engine)?;
         sweep_snapshots(&engine)?;
         let shared = Shared {
@@ -126,72 +124,6 @@ impl Store {
     pub fn close(&self) {
         close(self.shared());
     }
-}
-
-fn open_database(path: &Path, dir: &Arc<str>, options: &StoreOptions) -> Result<Db, Error> {
-    let database = options.database();
-    check_families(path, dir, &database)?;
-    check_wals(path, dir, options, &database)?;
-    Db::open_cf_descriptors(&database, path, options.families()).map_err(|error| {
-        let reason = error.to_string();
-        // RocksDB has no kind of its own for this; the lock file's name is the only mark.
-        if error.kind() == rocksdb::ErrorKind::IOError && reason.contains("/LOCK") {
-            Error::Locked { dir: dir.clone(), reason }
-        } else {
-            Error::RocksDb { dir: dir.clone(), doing: "open", reason }
-        }
-    })
-}
-
-/// RocksDB does not open a database without all its families, so a later version's are named before it tries.
-fn check_families(path: &Path, dir: &Arc<str>, database: &Options) -> Result<(), Error> {
-    // An error means that there is no database yet, or none that can be opened; opening it tells.
-    let Ok(found) = Db::list_cf(database, path) else { return Ok(()) };
-    let known = |name: &str| name == "default" || Family::ALL.iter().any(|family| family.name() == name);
-    match found.into_iter().find(|name| !known(name)) {
-        None => Ok(()),
-        Some(name) => {
-            Err(Error::Format { dir: dir.clone(), found: format!("a column family `{name}`"), supported: node::FORMAT })
-        }
-    }
-}
-
-/// Refuses a log that lost acknowledged writes in its middle, before RocksDB mends it by cutting it off there.
-fn check_wals(path: &Path, dir: &Arc<str>, options: &StoreOptions, database: &Options) -> Result<(), Error> {
-    let io = |doing| move |source| Error::Io { dir: dir.clone(), doing, source: Arc::new(source) };
-    let walk = (options.read_wals)(path).and_then(Walk::through).map_err(io("read its write-ahead logs"))?;
-    if !walk.endless.is_empty() {
-        // RocksDB cannot be asked what it would recover.
-        lost(dir, walk.floor, walk.whole)?;
-        for cut in &walk.endless {
-            (options.cut_wal)(path, cut.log, cut.keep).map_err(io("cut the torn end off a write-ahead log"))?;
-        }
-        return Ok(());
-    }
-    if !walk.goes_on_behind_damage {
-        return Ok(());
-    }
-    // Seldom, so that the log may be replayed once more: read only, it is left as it is for the next attempt.
-    let families = Family::ALL.map(Family::name);
-    let recovered = Db::open_cf_for_read_only(database, path, families, false).map_err(|error| Error::RocksDb {
-        dir: dir.clone(),
-        doing: "read its damaged write-ahead log",
-        reason: error.into_string(),
-    })?;
-    lost(dir, walk.floor, recovered.latest_sequence_number())
-}
-
-/// An error if what can be recovered ends before what was durable.
-fn lost(dir: &Arc<str>, durable: u64, recoverable: u64) -> Result<(), Error> {
-    if durable <= recoverable {
-        return Ok(());
-    }
-    Err(Error::Damaged {
-        dir: dir.clone(),
-        group: None,
-        what: "the write-ahead log".to_owned(),
-        reason: format!("writes up to number {durable} were durable, but only {recoverable} can be read"),
-    })
 }
 
 /// Removes pieces that no published snapshot owns: of writers that a crash cut off, and of old snapshots.

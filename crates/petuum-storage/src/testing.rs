@@ -19,6 +19,8 @@ pub trait Disk {
     fn options(&self) -> StoreOptions;
     /// Everything written so far was synced.
     fn synced(&mut self) {}
+    /// A write or a sync was made.
+    fn stepped(&mut self) {}
     /// Power fails: what is written from now on is lost. The store is dropped afterwards.
     fn power_off(&mut self) {}
     /// Power returns, and with it whatever the disk chose to keep of what was not synced.
@@ -53,8 +55,11 @@ pub fn crashes_keep_what_was_acknowledged(disk: &mut dyn Disk, seed: u64, crashe
         let mut run = Run::new(store, kept);
         let survived = run.observe()?;
         assert_eq!(run.history[0], survived, "seed {seed}, crash {crash}: reopening changed the store");
+        // Small and often synced, or so much between two syncs that logs are switched.
+        let load = if dice.below(2) == 0 { (6, 300) } else { (40, 6000) };
         for _ in 0..dice.below(120) {
-            run.step(&mut dice, disk)?;
+            run.step(&mut dice, load, disk)?;
+            disk.stepped();
         }
         disk.power_off();
         let (history, acknowledged) = run.end();
@@ -128,8 +133,13 @@ impl Run {
         })
     }
 
-    fn step(&mut self, dice: &mut Dice, disk: &mut dyn Disk) -> Result<(), Error> {
-        if dice.below(6) == 0 {
+    fn step(
+        &mut self,
+        dice: &mut Dice,
+        (sync_one_in, entry_bytes): (u32, u32),
+        disk: &mut dyn Disk,
+    ) -> Result<(), Error> {
+        if dice.below(sync_one_in) == 0 {
             let waited = self.waiting.load(Ordering::SeqCst);
             assert_eq!(self.syncer.run_once()?, waited, "a sync calls back everybody who waits");
             assert_eq!(self.waiting.load(Ordering::SeqCst), 0);
@@ -139,17 +149,23 @@ impl Run {
         let number = dice.below(GROUPS);
         let group = self.store.group(GroupId(number));
         let mut model = self.history.last().expect("the history begins with one").clone();
-        self.write(dice, &group, &mut model[number as usize])?;
+        self.write(dice, entry_bytes, &group, &mut model[number as usize])?;
         self.history.push(model);
         Ok(())
     }
 
-    fn write(&self, dice: &mut Dice, group: &GroupStore, model: &mut GroupModel) -> Result<(), Error> {
+    fn write(
+        &self,
+        dice: &mut Dice,
+        entry_bytes: u32,
+        group: &GroupStore,
+        model: &mut GroupModel,
+    ) -> Result<(), Error> {
         match dice.below(10) {
             0..=4 => {
                 let first = model.next();
                 let entries: Vec<(u64, Vec<u8>)> =
-                    (first..=first + u64::from(dice.below(5))).map(|index| (index, dice.bytes(300))).collect();
+                    (first..=first + u64::from(dice.below(5))).map(|index| (index, dice.bytes(entry_bytes))).collect();
                 group.append(entries.iter().map(|(index, entry)| (*index, entry)), self.done())?;
                 model.log.extend(entries);
             }

@@ -26,6 +26,8 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
         removals: false,
         latency_max: Duration::from_millis(random.u64(1..=10)),
         sync_latency: (Duration::from_micros(500), Duration::from_millis(2)),
+        write_buffer_bytes: 64 << 20,
+        jobs_begin_one_in: None,
         skew: Vec::new(),
         worker: WorkerOptions::default(),
         pause_max: Duration::from_millis(20),

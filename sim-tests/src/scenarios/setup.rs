@@ -33,6 +33,10 @@ pub(super) struct Shape {
     pub(super) removals: bool,
     pub(super) latency_max: Duration,
     pub(super) sync_latency: (Duration, Duration),
+    /// Memory that fills before a new log file begins, as the store's options have it.
+    pub(super) write_buffer_bytes: usize,
+    /// RocksDB's background jobs wait, and begin in one of so many steps.
+    pub(super) jobs_begin_one_in: Option<u32>,
     pub(super) settings: NodeSettings,
     /// Per node: by how many percent its timers differ from the others'.
     pub(super) skew: Vec<u64>,
@@ -62,6 +66,8 @@ pub(super) fn draw_settings(random: &mut fastrand::Rng) -> NodeSettings {
         election_max_ms: election_min_ms + random.u64(100..=400),
         snapshot_after_entries: random.u64(100..=300),
         log_kept_entries: if random.bool() { random.u64(0..=80) } else { 2000 },
+        // Else no log would be purged, and no snapshot sent.
+        log_kept_bytes: 0,
         driver_tick_ms: random.u64(100..=500),
         gather_in_flight: random.usize(1..=8),
         ..NodeSettings::default()
@@ -91,8 +97,12 @@ pub(super) fn begin(seed: u64, shape: &Shape, random: &mut fastrand::Rng) -> Res
         .shards(shape.shards)
         .replication(shape.replication)
         .settings(shape.settings.clone())
+        .write_buffer_bytes(shape.write_buffer_bytes)
         .sync_latency(shape.sync_latency.0, shape.sync_latency.1)
         .latency(Duration::ZERO, shape.latency_max);
+    if let Some(steps) = shape.jobs_begin_one_in {
+        builder = builder.jobs_begin_one_in(steps);
+    }
     for (node, percent) in (1..).zip(&shape.skew) {
         builder = builder.settings_of(node, skewed(&shape.settings, *percent));
     }

@@ -36,6 +36,8 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
         removals,
         latency_max: Duration::from_millis(one_of(random, &[1, 2, 5, 10, 25])),
         sync_latency: (Duration::from_micros(random.u64(100..=500)), Duration::from_millis(random.u64(1..=8))),
+        write_buffer_bytes: (64 << 10) << random.u32(0..=4),
+        jobs_begin_one_in: random.bool().then(|| random.u32(2..400)),
         skew: if random.bool() { (0..nodes).map(|_| random.u64(80..=130)).collect() } else { Vec::new() },
         worker: draw_worker(random),
         pause_max: Duration::from_micros(one_of(random, &[500, 2000, 5000])),

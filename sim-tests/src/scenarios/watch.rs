@@ -41,7 +41,10 @@ impl Watch {
             for shard in cluster.shards_on(&view.host) {
                 let overdue = cluster.overdue_reads(&view.host, shard);
                 if overdue > 0 {
-                    return Err(format!("P11: {overdue} reads wait in {shard} on {} that could be answered", view.host));
+                    return Err(format!(
+                        "P11: {overdue} reads wait in {shard} on {} that could be answered",
+                        view.host
+                    ));
                 }
                 self.shard(cluster, &view.host, view.starts, shard, job)?;
             }

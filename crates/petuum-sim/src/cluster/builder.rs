@@ -5,8 +5,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use petuum_server::NodeSettings;
+use petuum_storage::StoreOptions;
 
-use super::node::{self, Place};
+use super::node::{self, Machine, Place};
 use super::{PORT, SimCluster};
 use crate::simulation::mix;
 use crate::{Settings, Simulation};
@@ -21,7 +22,7 @@ pub struct ClusterBuilder {
     settings: NodeSettings,
     settings_of: BTreeMap<u32, NodeSettings>,
     network: Settings,
-    sync_latency: (Duration, Duration),
+    machine: Machine,
 }
 
 impl ClusterBuilder {
@@ -34,7 +35,11 @@ impl ClusterBuilder {
             settings: NodeSettings::default(),
             settings_of: BTreeMap::new(),
             network: Settings::new(seed),
-            sync_latency: (Duration::from_micros(500), Duration::from_millis(2)),
+            machine: Machine {
+                sync_latency: (Duration::from_micros(500), Duration::from_millis(2)),
+                write_buffer_bytes: StoreOptions::default().write_buffer_bytes,
+                jobs_begin_one_in: None,
+            },
         }
     }
 
@@ -83,7 +88,23 @@ impl ClusterBuilder {
     /// Least and greatest time that making the log durable takes.
     #[must_use]
     pub fn sync_latency(mut self, least: Duration, greatest: Duration) -> Self {
-        self.sync_latency = (least, greatest);
+        self.machine.sync_latency = (least, greatest);
+        self
+    }
+
+    /// Memory that a node's log, and likewise its snapshots, may fill before it is written to a table file and a new
+    /// write-ahead log begins; at least 64 KiB.
+    #[must_use]
+    pub fn write_buffer_bytes(mut self, bytes: usize) -> Self {
+        self.machine.write_buffer_bytes = bytes;
+        self
+    }
+
+    /// RocksDB's flushes and compactions stay pending, and begin in one of so many steps; at once by default. See
+    /// [`Disk::hold_background_jobs`](crate::disk::Disk::hold_background_jobs).
+    #[must_use]
+    pub fn jobs_begin_one_in(mut self, steps: u32) -> Self {
+        self.machine.jobs_begin_one_in = Some(steps);
         self
     }
 
@@ -98,7 +119,7 @@ impl ClusterBuilder {
             let name = format!("node-{number}");
             let seed = mix(self.seed, u64::from(number) << 32);
             let settings = self.settings_of.get(&number).unwrap_or(&self.settings).clone();
-            let place = Place::new(name.clone(), PORT, seed, settings, self.sync_latency, failpoints.clone());
+            let place = Place::new(name.clone(), PORT, seed, settings, self.machine.clone(), failpoints.clone());
             let place = Rc::new(place);
             let at = Rc::clone(&place);
             simulation.machine(&name, &place.disk, move || node::run(Rc::clone(&at)));

@@ -1,14 +1,13 @@
 //! A node's place: its disk, which outlives it, and the node that runs there now.
 
 use std::cell::{Cell, RefCell};
-use std::io::{Cursor, Read};
 use std::path::Path;
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use petuum_server::{Node, NodeSettings, Parts, Stopped, SyncMode};
-use petuum_storage::{CutWal, ReadWals, Store, StoreOptions};
+use petuum_storage::{Store, StoreOptions};
 
 use tokio::sync::Notify;
 
@@ -17,12 +16,25 @@ use crate::failpoints::Failpoints;
 use crate::simulation::mix;
 use crate::{SimConnector, SimListener};
 
+/// What a node's machine is like.
+#[derive(Clone, Debug)]
+pub(super) struct Machine {
+    /// Least and greatest time that making the log durable takes.
+    pub(super) sync_latency: (Duration, Duration),
+    /// Memory that the log fills before it becomes a table, and a new write-ahead log is begun.
+    pub(super) write_buffer_bytes: usize,
+    /// Background jobs of the disk stay pending and begin in one of so many steps; at once, if none.
+    pub(super) jobs_begin_one_in: Option<u32>,
+}
+
 pub(super) struct Place {
     pub(super) name: String,
     pub(super) disk: Disk,
     port: u16,
     seed: u64,
     settings: NodeSettings,
+    machine: Machine,
+    /// The time that syncs take now.
     sync_latency: Arc<Mutex<(Duration, Duration)>>,
     failpoints: Failpoints,
     /// Told to hand its leaderships over and end.
@@ -42,16 +54,21 @@ impl Place {
         port: u16,
         seed: u64,
         settings: NodeSettings,
-        sync_latency: (Duration, Duration),
+        machine: Machine,
         failpoints: Failpoints,
     ) -> Self {
+        let disk = Disk::new();
+        if let Some(one_in) = machine.jobs_begin_one_in {
+            disk.hold_background_jobs(mix(seed, 2), one_in);
+        }
         Self {
             name,
-            disk: Disk::new(),
+            disk,
             port,
             seed,
             settings,
-            sync_latency: Arc::new(Mutex::new(sync_latency)),
+            sync_latency: Arc::new(Mutex::new(machine.sync_latency)),
+            machine,
             failpoints,
             stop: Notify::new(),
             ended: Cell::new(false),
@@ -95,14 +112,7 @@ impl Place {
     }
 
     fn store(&self) -> Result<Store, petuum_storage::Error> {
-        let disk = self.disk.clone();
-        let read_wals: ReadWals = Arc::new(move |folder: &Path| {
-            let logs = disk.write_ahead_logs(folder)?.into_iter();
-            Ok(logs.map(|log| Box::new(Cursor::new(log)) as Box<dyn Read>).collect())
-        });
-        let disk = self.disk.clone();
-        let cut_wal: CutWal = Arc::new(move |folder: &Path, log, keep| disk.cut_write_ahead_log(folder, log, keep));
-        let options = StoreOptions { cut_wal, ..StoreOptions::simulated(self.disk.env(), read_wals) };
+        let options = StoreOptions { write_buffer_bytes: self.machine.write_buffer_bytes, ..self.disk.store_options() };
         Store::open(Path::new(Disk::ROOT), options)
     }
 

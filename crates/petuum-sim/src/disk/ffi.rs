@@ -40,6 +40,24 @@ impl Jobs {
         // SAFETY: the pointer came from `petuum_sim_env_create` and is freed only by `Drop`.
         unsafe { petuum_sim_jobs_wait_idle(self.0) }
     }
+
+    /// Jobs that RocksDB schedules from now on wait until they are released, or do so no more.
+    pub(super) fn hold(&self, hold: bool) {
+        // SAFETY: as above.
+        unsafe { petuum_sim_jobs_hold(self.0, hold) }
+    }
+
+    /// Jobs wait again, if a writer could have waited for them meanwhile.
+    pub(super) fn step_ends(&self) {
+        // SAFETY: as above.
+        unsafe { petuum_sim_jobs_step_ends(self.0) }
+    }
+
+    /// Lets the jobs begin that wait; how many they were. The `Env` must be alive: its threads run them.
+    pub(super) fn release(&self) -> usize {
+        // SAFETY: as above; the owner of `self` owns the `Env` too.
+        unsafe { petuum_sim_jobs_release(self.0) }
+    }
 }
 
 impl Drop for Jobs {
@@ -70,6 +88,9 @@ unsafe extern "C" {
     fn petuum_sim_seed_thread(seed: u32);
     fn petuum_sim_env_create(ops: *const DiskOps, model: *const c_void, jobs: *mut *mut c_void) -> *mut rocksdb_env_t;
     fn petuum_sim_jobs_wait_idle(jobs: *mut c_void);
+    fn petuum_sim_jobs_hold(jobs: *mut c_void, hold: bool);
+    fn petuum_sim_jobs_step_ends(jobs: *mut c_void);
+    fn petuum_sim_jobs_release(jobs: *mut c_void) -> usize;
     fn petuum_sim_jobs_free(jobs: *mut c_void);
 }
 

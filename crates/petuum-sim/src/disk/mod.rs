@@ -10,20 +10,20 @@
 //! 3. [`Disk::power_on`]: what was not durable is gone, and the disk works again.
 //!
 //! ```text
-//!   rocksdb::DB ── Env ── shim.cc ── DiskOps (ffi.rs) ── Mutex<Model> (model.rs) ── Rules (rules.rs)
-//!                   └ counts background jobs: Disk::settle waits until none is left
+//!   rocksdb::DB ── Env ── shim.cc ── DiskOps (ffi.rs) ── Mutex<Model> (model/) ── Rules (rules.rs)
+//!   the store, before it opens ───── LogFiles (files.rs) ──────┘
+//!                   └ counts and holds background jobs: Disk::settle waits until none runs
 //! ```
 //!
 //! Database paths: the Rust bindings create the database's folder in the *real* file system before they open it. Use
 //! [`Disk::ROOT`], which exists everywhere, or a path in a temporary directory.
 
 mod ffi;
+mod files;
 mod model;
 mod rules;
 
-use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 pub use rules::{Fault, FileKind, Op, Rule};
 
@@ -37,6 +37,13 @@ struct Inner {
     shared: Arc<ffi::Shared>,
     env: rocksdb::Env,
     jobs: ffi::Jobs,
+    held: Mutex<Option<Held>>,
+}
+
+/// How long background jobs are held back.
+struct Held {
+    random: fastrand::Rng,
+    one_in: u32,
 }
 
 /// Gives RocksDB's random numbers on the calling thread a seed.
@@ -55,12 +62,14 @@ pub fn seed_thread(seed: u64) {
 pub struct Lost {
     /// Bytes that had been written but were not durable.
     pub bytes: u64,
-    /// Names whose creation or renaming was not durable.
+    /// Names whose creation or renaming was undone.
     pub files: u64,
     /// How many of those files were write-ahead logs.
     pub logs: u64,
-    /// Write-ahead logs that were cut inside their unsynced tail, and tails whose end is damaged.
+    /// Files of whose unsynced bytes a part survived, or something else than what was written.
     pub torn: u64,
+    /// Names that were deleted or renamed and are there again.
+    pub returned: u64,
 }
 
 /// What has happened to a disk since it was made.
@@ -78,6 +87,10 @@ pub struct Counters {
     pub files_lost: u64,
     /// The sum of [`Lost::torn`].
     pub torn_tails: u64,
+    /// The sum of [`Lost::returned`].
+    pub deletions_undone: u64,
+    /// Background jobs that were held back and begun at a later step.
+    pub jobs_held: u64,
 }
 
 impl Default for Disk {
@@ -95,7 +108,7 @@ impl Disk {
     pub fn new() -> Self {
         let shared = ffi::Shared::new();
         let (env, jobs) = ffi::create_env(&shared);
-        Self { inner: Arc::new(Inner { shared, env, jobs }) }
+        Self { inner: Arc::new(Inner { shared, env, jobs, held: Mutex::default() }) }
     }
 
     /// The environment to open a database in. It keeps the disk alive, and the database keeps the environment.
@@ -112,7 +125,35 @@ impl Disk {
         options.set_log_level(rocksdb::LogLevel::Fatal);
     }
 
-    /// Waits until RocksDB has no flush, compaction or deletion queued or running.
+    /// Holds background jobs (flushes, compactions, deletions) back: they stay pending until a [`Disk::step`] lets all
+    /// begin, which happens in one of `one_in` steps, drawn from `seed`, or until the second new write-ahead log since,
+    /// when writers would begin to wait for them. A power failure finds them pending at any step in between.
+    ///
+    /// # Panics
+    /// If `one_in` is 0.
+    pub fn hold_background_jobs(&self, seed: u64, one_in: u32) {
+        assert!(one_in > 0, "jobs that never begin would stop every writer");
+        *self.held() = Some(Held { random: fastrand::Rng::with_seed(seed), one_in });
+        self.inner.jobs.hold(true);
+    }
+
+    fn held(&self) -> MutexGuard<'_, Option<Held>> {
+        self.inner.held.lock().expect("nothing panics while it is held")
+    }
+
+    /// A step of the simulation has ended: held jobs may begin, and those that have run to their end.
+    pub fn step(&self) {
+        let begin = self.held().as_mut().is_some_and(|held| held.random.u32(..held.one_in) == 0);
+        self.settle();
+        self.inner.jobs.step_ends();
+        if begin {
+            let begun = self.inner.jobs.release();
+            self.inner.shared.model().counters.jobs_held += begun as u64;
+            self.settle();
+        }
+    }
+
+    /// Waits until RocksDB has no flush, compaction or deletion running, nor any queued that is not held back.
     ///
     /// Its threads run in real time. Called between two steps of a simulation, this makes them infinitely fast instead,
     /// so that what they have done at a step is the same in every run.
@@ -137,8 +178,7 @@ impl Disk {
         self.inner.shared.model().powered
     }
 
-    /// Loses what was not durable and gives the power back. `seed` draws which part of the unsynced tails of
-    /// write-ahead logs survives.
+    /// Loses what was not durable and gives the power back. `seed` draws, file by file, what survives all the same.
     ///
     /// # Panics
     /// If the disk has power, or a database is still open on it.
@@ -186,42 +226,10 @@ impl Disk {
         self.inner.shared.model().sync_ignored = ignored;
     }
 
-    /// The bytes of the write-ahead logs in `folder`, oldest first, for a store that looks through them before it opens.
-    ///
-    /// # Errors
-    /// If there is no such folder, or no power.
-    pub fn write_ahead_logs(&self, folder: &Path) -> io::Result<Vec<Vec<u8>>> {
-        let name = text(folder)?;
-        self.inner.shared.model().logs(name).map_err(|refusal| refused(refusal, name))
-    }
-
-    /// Makes one of those logs, by its place among them, end after `len` bytes, durably.
-    ///
-    /// # Errors
-    /// If there is no such log, or no power.
-    pub fn cut_write_ahead_log(&self, folder: &Path, log: usize, len: u64) -> io::Result<()> {
-        let name = text(folder)?;
-        let len = usize::try_from(len).map_err(io::Error::other)?;
-        self.inner.shared.model().cut_log(name, log, len).map_err(|refusal| refused(refusal, name))
-    }
-
     /// What has happened so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.inner.shared.model().counters
-    }
-}
-
-fn text(folder: &Path) -> io::Result<&str> {
-    folder.to_str().ok_or_else(|| io::Error::other("the path is not UTF-8"))
-}
-
-fn refused(refusal: model::Refusal, folder: &str) -> io::Error {
-    match refusal {
-        model::Refusal::NotFound => {
-            io::Error::new(io::ErrorKind::NotFound, format!("no folder {folder}, or no such log"))
-        }
-        _ => io::Error::other("the simulated disk has no power"),
     }
 }
 

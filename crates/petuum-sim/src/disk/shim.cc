@@ -6,6 +6,7 @@
 // that writes nothing, because RocksDB's information log is full of wall-clock time.
 
 #include <condition_variable>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -195,9 +196,124 @@ class NullLogger final : public Logger {
   void LogHeader(const char*, va_list) override {}
 };
 
+class Jobs;
+
+struct Job {
+  std::shared_ptr<Jobs> jobs;  // shared: the Env may be gone when the last job ends
+  void (*run)(void*);
+  void* argument;
+  void (*cancel)(void*);
+
+  static void Run(void* self);
+  static void Cancel(void* self);
+};
+
+// Background jobs (flushes, compactions, deletions) that RocksDB has queued or is running.
+//
+// While they are held back, a job that RocksDB schedules waits until it is released: it is pending, as on a machine whose
+// threads are slow, and the writes go on into new logs. RocksDB lets writers wait for a flush when a family has filled
+// two buffers, and the simulator's only thread may not wait for itself: so from the second new log since a job was held
+// no job waits until the step is over.
+class Jobs {
+ public:
+  struct Held {
+    Env* env;
+    Job* job;
+    Env::Priority priority;
+    void* tag;
+    void Start() const;
+  };
+
+  void Begin() {
+    std::lock_guard<std::mutex> guard(mutex_);
+    ++open_;
+  }
+  void End() {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (--open_ == 0) idle_.notify_all();
+  }
+  // Without a time limit on purpose: a limit would be measured by a clock, and the simulator lies about clocks.
+  void WaitIdle() {
+    std::unique_lock<std::mutex> guard(mutex_);
+    idle_.wait(guard, [this] { return open_ == 0; });
+  }
+  void SetHolding(bool holding) {
+    {
+      std::lock_guard<std::mutex> guard(mutex_);
+      holding_ = holding;
+    }
+    if (!holding) Release();
+  }
+  bool Hold(const Held& held) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    bool hold = holding_ && !passing_;
+    if (hold) held_.push_back(held);
+    return hold;
+  }
+  // A log is begun: if another was since a job was held back, a writer may wait for that job and for those it schedules.
+  void LogBegins() {
+    {
+      std::lock_guard<std::mutex> guard(mutex_);
+      passing_ = passing_ || !held_.empty();
+    }
+    Release();
+  }
+  void StepEnds() {
+    std::lock_guard<std::mutex> guard(mutex_);
+    passing_ = false;
+  }
+  // Returns how many there were.
+  size_t Release() {
+    std::deque<Held> released;
+    {
+      std::lock_guard<std::mutex> guard(mutex_);
+      released.swap(held_);
+      open_ += released.size();
+    }
+    for (const Held& held : released) held.Start();
+    return released.size();
+  }
+  // The held jobs of a database that closes are dropped. Returns how many.
+  int Drop(void* tag, Env::Priority priority) {
+    std::deque<Held> dropped;
+    {
+      std::lock_guard<std::mutex> guard(mutex_);
+      std::deque<Held> kept;
+      for (const Held& held : held_) {
+        (held.tag == tag && held.priority == priority ? dropped : kept).push_back(held);
+      }
+      held_.swap(kept);
+      open_ += dropped.size();
+    }
+    for (const Held& held : dropped) Job::Cancel(held.job);
+    return static_cast<int>(dropped.size());
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable idle_;
+  uint64_t open_ = 0;
+  bool holding_ = false;
+  bool passing_ = false;
+  std::deque<Held> held_;
+};
+
+void Job::Run(void* self) {
+  std::unique_ptr<Job> job(static_cast<Job*>(self));
+  job->run(job->argument);
+  job->jobs->End();
+}
+
+void Job::Cancel(void* self) {
+  std::unique_ptr<Job> job(static_cast<Job*>(self));
+  if (job->cancel) job->cancel(job->argument);
+  job->jobs->End();
+}
+
 class SimFileSystem final : public FileSystem {
  public:
-  explicit SimFileSystem(std::shared_ptr<Disk> disk) : disk_(std::move(disk)) {}
+  SimFileSystem(std::shared_ptr<Disk> disk, std::shared_ptr<Jobs> jobs)
+      : disk_(std::move(disk)), jobs_(std::move(jobs)) {}
   const char* Name() const override { return "PetuumSimulatedDisk"; }
 
   IOStatus NewSequentialFile(const std::string& f, const FileOptions&, std::unique_ptr<FSSequentialFile>* r,
@@ -216,6 +332,7 @@ class SimFileSystem final : public FileSystem {
   }
   IOStatus NewWritableFile(const std::string& f, const FileOptions& o, std::unique_ptr<FSWritableFile>* r,
                            IODebugContext*) override {
+    if (f.size() > 4 && f.compare(f.size() - 4, 4, ".log") == 0) jobs_->LogBegins();
     return OpenWritable(f, kCreate, o, r);
   }
   IOStatus ReopenWritableFile(const std::string& f, const FileOptions& o, std::unique_ptr<FSWritableFile>* r,
@@ -319,47 +436,7 @@ class SimFileSystem final : public FileSystem {
   }
 
   std::shared_ptr<Disk> disk_;
-};
-
-// Background jobs (flushes, compactions, deletions) that RocksDB has queued or is running.
-class Jobs {
- public:
-  void Begin() {
-    std::lock_guard<std::mutex> guard(mutex_);
-    ++open_;
-  }
-  void End() {
-    std::lock_guard<std::mutex> guard(mutex_);
-    if (--open_ == 0) idle_.notify_all();
-  }
-  // Without a time limit on purpose: a limit would be measured by a clock, and the simulator lies about clocks.
-  void WaitIdle() {
-    std::unique_lock<std::mutex> guard(mutex_);
-    idle_.wait(guard, [this] { return open_ == 0; });
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable idle_;
-  uint64_t open_ = 0;
-};
-
-struct Job {
-  std::shared_ptr<Jobs> jobs;  // shared: the Env may be gone when the last job ends
-  void (*run)(void*);
-  void* argument;
-  void (*cancel)(void*);
-
-  static void Run(void* self) {
-    std::unique_ptr<Job> job(static_cast<Job*>(self));
-    job->run(job->argument);
-    job->jobs->End();
-  }
-  static void Cancel(void* self) {
-    std::unique_ptr<Job> job(static_cast<Job*>(self));
-    if (job->cancel) job->cancel(job->argument);
-    job->jobs->End();
-  }
+  std::shared_ptr<Jobs> jobs_;
 };
 
 class SimEnv final : public CompositeEnvWrapper {
@@ -368,13 +445,23 @@ class SimEnv final : public CompositeEnvWrapper {
       : CompositeEnvWrapper(Env::Default(), fs), jobs_(std::move(jobs)) {}
   const char* Name() const override { return "PetuumSimulatedEnv"; }
   void Schedule(void (*run)(void*), void* argument, Priority priority, void* tag, void (*cancel)(void*)) override {
+    auto* job = new Job{jobs_, run, argument, cancel};
+    if (jobs_->Hold({this, job, priority, tag})) return;
     jobs_->Begin();
-    CompositeEnvWrapper::Schedule(Job::Run, new Job{jobs_, run, argument, cancel}, priority, tag, Job::Cancel);
+    Start(job, priority, tag);
+  }
+  int UnSchedule(void* tag, Priority priority) override {
+    return jobs_->Drop(tag, priority) + CompositeEnvWrapper::UnSchedule(tag, priority);
+  }
+  void Start(Job* job, Priority priority, void* tag) {
+    CompositeEnvWrapper::Schedule(Job::Run, job, priority, tag, Job::Cancel);
   }
 
  private:
   std::shared_ptr<Jobs> jobs_;
 };
+
+void Jobs::Held::Start() const { static_cast<SimEnv*>(env)->Start(job, priority, tag); }
 
 }  // namespace
 
@@ -386,7 +473,7 @@ rocksdb_env_t* petuum_sim_env_create(const DiskOps* ops, const void* model, void
   std::shared_ptr<Disk> disk(new Disk{ops, model});
   auto counter = std::make_shared<Jobs>();
   *jobs = new std::shared_ptr<Jobs>(counter);
-  return new rocksdb_env_t{new SimEnv(std::make_shared<SimFileSystem>(disk), counter), false};
+  return new rocksdb_env_t{new SimEnv(std::make_shared<SimFileSystem>(disk, counter), counter), false};
 }
 
 // The heights of memtables' skip lists come from this generator, which RocksDB seeds by the thread's address. They decide
@@ -394,6 +481,12 @@ rocksdb_env_t* petuum_sim_env_create(const DiskOps* ops, const void* model, void
 void petuum_sim_seed_thread(uint32_t seed) { Random::GetTLSInstance()->Reset(seed); }
 
 void petuum_sim_jobs_wait_idle(void* jobs) { (*static_cast<std::shared_ptr<Jobs>*>(jobs))->WaitIdle(); }
+
+void petuum_sim_jobs_hold(void* jobs, bool hold) { (*static_cast<std::shared_ptr<Jobs>*>(jobs))->SetHolding(hold); }
+
+void petuum_sim_jobs_step_ends(void* jobs) { (*static_cast<std::shared_ptr<Jobs>*>(jobs))->StepEnds(); }
+
+size_t petuum_sim_jobs_release(void* jobs) { return (*static_cast<std::shared_ptr<Jobs>*>(jobs))->Release(); }
 
 void petuum_sim_jobs_free(void* jobs) { delete static_cast<std::shared_ptr<Jobs>*>(jobs); }
 

@@ -1,7 +1,10 @@
 //! RocksDB itself on the simulated disk: what it recovers after power failures and how it takes errors.
 
+use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::Path;
 
+use petuum_storage::LogFiles;
 use rocksdb::{DB, Options, WriteBatch};
 
 use super::*;
@@ -56,33 +59,34 @@ fn fail_power(disk: &Disk, db: DB, seed: u64) -> Lost {
     disk.power_on(seed)
 }
 
-/// Cuts the power with seeds until one leaves no unsynced byte, so that the count is exact. Each try is a fresh disk.
-fn survivors_exactly(scenario: impl Fn(&DB)) -> u64 {
-    for seed in 0..64 {
+/// What is left after a power failure with each of some seeds, each number of rows once. Each try is a fresh disk.
+fn survivors(scenario: impl Fn(&DB)) -> BTreeSet<u64> {
+    let survivors = |seed| {
         let disk = Disk::new();
+        // A database whose first log is durable.
+        drop(open(&disk, WRITE_BUFFER_LARGE).unwrap());
         let db = open(&disk, WRITE_BUFFER_LARGE).unwrap();
         scenario(&db);
-        let lost = fail_power(&disk, db, seed);
-        if lost.bytes > 0 && lost.torn == 0 {
-            return rows(&open(&disk, WRITE_BUFFER_LARGE).unwrap());
-        }
-    }
-    unreachable!("half of all draws keep nothing")
+        fail_power(&disk, db, seed);
+        rows(&open(&disk, WRITE_BUFFER_LARGE).unwrap())
+    };
+    (0..64).map(survivors).collect()
 }
 
 #[test]
-fn unsynced_writes_are_lost() {
-    assert_eq!(survivors_exactly(|db| put(db, 0, 10).unwrap()), 0);
+fn of_unsynced_writes_any_number_may_survive() {
+    let survived = survivors(|db| put(db, 0, 10).unwrap());
+    assert!(survived.contains(&0) && survived.contains(&10) && survived.len() > 4, "{survived:?}");
 }
 
 #[test]
-fn synced_writes_survive_and_no_others() {
-    let survived = survivors_exactly(|db| {
+fn synced_writes_survive_whatever_others_do() {
+    let survived = survivors(|db| {
         put(db, 0, 10).unwrap();
         db.flush_wal(true).unwrap();
         put(db, 10, 20).unwrap();
     });
-    assert_eq!(survived, 10);
+    assert!(survived.first() == Some(&10) && survived.len() > 4, "{survived:?}");
 }
 
 #[test]
@@ -120,43 +124,32 @@ fn flushes_log_switches_and_compactions_are_survived() {
     }
 }
 
-/// A hundred power failures under background flushes and compactions; returns a digest of all that was recovered.
-fn fuzz(seed: u64) -> (Vec<u64>, Counters) {
+/// Flushes pending over a power failure, a log switch at a time; returns what was recovered and what happened.
+fn pending(seed: u64) -> (Vec<u64>, Counters) {
     let disk = Disk::new();
-    let mut draw = fastrand::Rng::with_seed(seed);
+    disk.hold_background_jobs(seed, 6);
     let mut recovered = Vec::new();
-    let mut synced = 0;
-    for _ in 0..100 {
+    for life in 0..20 {
         let db = open(&disk, WRITE_BUFFER_SMALL).unwrap();
-        let mut next = rows(&db);
-        assert!(next >= synced, "{synced} rows were synced, {next} recovered");
+        let next = rows(&db);
         recovered.push(next);
-        // Reads have taken random numbers by the number of table files.
-        seed_thread(seed ^ next);
-        for _ in 0..draw.u32(1..8) {
-            let more = draw.u64(1..60);
-            put(&db, next, next + more).unwrap();
-            next += more;
-            disk.settle();
-            if draw.bool() {
-                db.flush_wal(true).unwrap();
-                synced = next;
-            }
+        for step in 0..40 {
+            // Reads have taken random numbers by the number of table files.
+            seed_thread(seed ^ next ^ step);
+            put(&db, next + 10 * step, next + 10 * step + 10).unwrap();
+            disk.step();
         }
-        fail_power(&disk, db, draw.u64(..));
+        db.flush_wal(true).unwrap();
+        fail_power(&disk, db, seed ^ life);
     }
     (recovered, disk.counters())
 }
 
 #[test]
-fn a_hundred_power_failures_keep_a_prefix() {
-    for seed in 1..=3 {
-        let (recovered, counters) = fuzz(seed);
-        assert!(counters.bytes_lost > 0 && counters.torn_tails > 10, "the faults bite: {counters:?}");
-        if seed == 1 {
-            assert_eq!(fuzz(seed), (recovered, counters), "the seed decides, whatever RocksDB's threads did");
-        }
-    }
+fn held_jobs_stay_pending_begin_at_a_step_and_never_stop_a_writer() {
+    let (recovered, counters) = pending(1);
+    assert_eq!(recovered, (0..20).map(|life| 400 * life).collect::<Vec<_>>(), "all was synced");
+    assert!(counters.jobs_held > 20, "{counters:?}");
 }
 
 #[test]
@@ -258,8 +251,17 @@ fn folders_are_made_with_their_parents_and_logs_can_be_read() {
     let db = DB::open(&options, &path).unwrap();
     db.put("key", "a value to be found").unwrap();
     assert_eq!(std::fs::read_dir(&path).unwrap().count(), 0, "RocksDB's files are on the simulated disk only");
-    let logs = disk.write_ahead_logs(&path).unwrap();
-    let found = logs.iter().any(|log| log.windows(19).any(|bytes| bytes == b"a value to be found"));
-    assert!(found && logs.len() == 1);
-    assert!(disk.write_ahead_logs(Path::new("/elsewhere")).is_err());
+    let names = disk.list(&path).unwrap();
+    let log = names.iter().find(|name| FileKind::of(name) == FileKind::Wal).unwrap();
+    let content = || {
+        let mut bytes = Vec::new();
+        disk.open(&path, log).unwrap().read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    let at = content().windows(19).position(|bytes| bytes == b"a value to be found").unwrap();
+    disk.overwrite(&path, log, at as u64, b'A').unwrap();
+    disk.cut(&path, log, at as u64 + 7).unwrap();
+    assert_eq!(content()[at..], *b"A value");
+    assert_eq!(disk.list(Path::new("/elsewhere")).unwrap(), Vec::<String>::new());
+    assert!(disk.open(&path, "000000.log").is_err() && disk.cut(&path, "000000.log", 0).is_err());
 }

@@ -7,4 +7,5 @@ mod meta;
 mod reads;
 mod scenario;
 mod simulation;
+mod store;
 mod support;

@@ -3,6 +3,7 @@
 mod crash;
 mod log;
 mod open;
+mod recovery;
 mod snapshots;
 mod sync;
 mod wal;

@@ -4,9 +4,11 @@ use super::{Opened, append, ignore, small};
 use crate::keys::{self, Family};
 use crate::{Error, NodeRecord, Store, StoreOptions};
 use petuum_types::{NodeId, codec};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
-fn refused(dir: &std::path::Path) -> Error {
+fn refused(dir: &Path) -> Error {
     Store::open(dir, small()).err().expect("it must not open")
 }
 
@@ -16,7 +18,7 @@ fn a_directory_in_use_is_named_with_its_lock() {
     let opened = Opened::at(dir.path());
     let error = refused(dir.path());
     assert!(matches!(error, Error::Locked { .. }), "{error}");
-    assert!(error.to_string().contains(&format!("{}/LOCK", dir.path().display())), "{error}");
+    assert!(error.to_string().contains(&format!("{}/STORE-LOCK", dir.path().display())), "{error}");
     drop(opened);
     drop(Opened::at(dir.path()));
 }
@@ -109,16 +111,32 @@ fn free_space_is_asked_for_the_directory() {
     let expected = dir.path().to_owned();
     let free_bytes: crate::FreeBytes = Arc::new(move |asked| {
         assert_eq!(asked, expected);
-        Err(std::io::Error::other("unknown"))
+        Err(io::Error::other("unknown"))
     });
     let store = Store::open(dir.path(), StoreOptions { free_bytes, ..small() }).unwrap();
     assert!(matches!(store.free_bytes(), Err(Error::Io { .. })));
     assert!(store.poisoned().is_none());
 }
 
-/// A disk in memory whose logs nobody else can read.
-fn no_wals() -> crate::ReadWals {
-    Arc::new(|_| Ok(Vec::new()))
+/// A disk in memory whose logs nobody else can read: as far as the store sees, there is an empty one.
+struct Unseen;
+
+impl crate::LogFiles for Unseen {
+    fn list(&self, _: &Path) -> io::Result<Vec<String>> {
+        Ok(vec!["000001.log".to_owned()])
+    }
+
+    fn open(&self, _: &Path, _: &str) -> io::Result<Box<dyn io::Read>> {
+        Ok(Box::new(io::empty()))
+    }
+
+    fn overwrite(&self, _: &Path, _: &str, _: u64, _: u8) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn cut(&self, _: &Path, _: &str, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 #[test]
@@ -126,12 +144,12 @@ fn it_works_on_a_disk_of_ones_own() {
     let env = crate::Env::mem_env().unwrap();
     let real = tempfile::tempdir().unwrap();
     let dir = real.path();
-    let store = Store::open(dir, StoreOptions::simulated(env.clone(), no_wals())).unwrap();
+    let store = Store::open(dir, StoreOptions::simulated(env.clone(), Arc::new(Unseen))).unwrap();
     append(&store.group(petuum_types::GroupId(1)), 0..=9);
     // RocksDB's disk in memory has no sync of a whole WAL; this write syncs itself.
     store.next_boot(1).unwrap();
     drop(store);
     assert_eq!(std::fs::read_dir(dir).unwrap().count(), 0, "nothing on the real one");
-    let store = Store::open(dir, StoreOptions::simulated(env, no_wals())).unwrap();
+    let store = Store::open(dir, StoreOptions::simulated(env, Arc::new(Unseen))).unwrap();
     assert_eq!(store.group(petuum_types::GroupId(1)).last().unwrap().unwrap().0, 9);
 }

@@ -122,8 +122,10 @@ fn a_tail_with_the_type_of_recycled_logs_is_cut_off() {
     }
     // The same in what was acknowledged is damage.
     let acknowledged = open_with(dir.path(), &wal, |bytes| {
-        assert_eq!(bytes[6], 1, "the first record is whole");
-        bytes[6] = 5;
+        assert_eq!(bytes[6], 130, "the first record tells of the log before");
+        let kind = 7 + usize::from(bytes[4]) + 6;
+        assert_eq!(bytes[kind], 1, "the second is whole");
+        bytes[kind] = 5;
     });
     assert!(matches!(acknowledged, Err(Error::Damaged { .. })), "{acknowledged:?}");
 }

@@ -2,14 +2,14 @@
 //! other. Plain data, without threads or RocksDB; `ffi.rs` puts it behind a lock and hands it to C++.
 //!
 //! Rules of the model:
-//! * A file's bytes survive up to the length of its last sync. A truncation that no sync followed is undone.
-//! * A name (created, renamed, linked, deleted) survives as its directory stood at the directory's last sync; syncing a
-//!   file does not make its name durable. Directories themselves are durable once made.
+//! * A file's bytes survive up to the length of its last sync. Of the bytes behind it, and of a truncation that no sync
+//!   followed, chance decides, for each file by itself: nothing survives, all, a beginning, a beginning with zeros or
+//!   noise behind it, or all but a hole of zeros or noise in the middle, when a later page was written first.
+//! * A name (created, renamed, linked, deleted) survives as its directory stood at the directory's last sync, or as it
+//!   stands now: chance decides for each file by itself. Syncing a file does not make its name durable. A renaming is
+//!   atomic. Directories themselves are durable once made.
 //! * After a failed sync a file's unsynced bytes can no longer become durable (Linux drops the dirty pages).
-//! * Of the unsynced tail of a write-ahead log a seeded part may survive, its last bytes possibly torn. Tails survive in
-//!   the order of the logs: once a log has lost a byte, later logs lose their whole unsynced tail. Other files lose
-//!   exactly what was not synced: which of RocksDB's background jobs has written how much depends on its threads, and
-//!   nothing drawn from a seed may depend on that.
+//! * A disk that ignores syncs keeps nothing that it was not made to keep before.
 
 mod file;
 mod loss;
@@ -252,26 +252,21 @@ impl Model {
         Ok(())
     }
 
-    /// The contents of a directory's write-ahead logs, oldest first.
-    pub(super) fn logs(&self, path: &str) -> Result<Vec<Vec<u8>>, Refusal> {
-        Ok(self.log_files(path)?.into_iter().map(|file| self.files[&file].data.clone()).collect())
+    /// The content of a file.
+    pub(super) fn content(&self, path: &str) -> Result<Vec<u8>, Refusal> {
+        self.powered()?;
+        let file = self.visible.get(&normalise(path)).ok_or(Refusal::NotFound)?;
+        Ok(self.files[file].data.clone())
     }
 
-    /// Makes one of them end after `len` bytes, durably.
-    pub(super) fn cut_log(&mut self, path: &str, log: usize, len: usize) -> Result<(), Refusal> {
-        let file = *self.log_files(path)?.get(log).ok_or(Refusal::NotFound)?;
-        let file = self.files.get_mut(&file).expect("just listed");
-        file.truncate(len);
-        file.synced = file.data.len();
-        file.replaced = None;
+    /// Changes the content of a file, durably.
+    pub(super) fn change(&mut self, path: &str, change: impl FnOnce(&mut Vec<u8>)) -> Result<(), Refusal> {
+        self.powered()?;
+        let file = *self.visible.get(&normalise(path)).ok_or(Refusal::NotFound)?;
+        let file = self.file(file);
+        change(&mut file.data);
+        file.sync();
         Ok(())
-    }
-
-    fn log_files(&self, path: &str) -> Result<Vec<FileId>, Refusal> {
-        let path = normalise(path);
-        self.list(&path)?;
-        let logs = self.visible.iter().filter(|(name, _)| is_child(&path, name) && FileKind::of(name) == FileKind::Wal);
-        Ok(logs.map(|(_, file)| *file).collect())
     }
 
     pub(super) fn remove_directory(&mut self, path: &str) -> Result<(), Refusal> {

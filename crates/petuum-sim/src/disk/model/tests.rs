@@ -18,24 +18,45 @@ fn content(model: &mut Model, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-#[test]
-fn only_synced_bytes_with_a_synced_name_survive() {
-    let mut model = Model::new();
-    let a = write(&mut model, "/a", b"durable");
-    model.sync(a).unwrap();
-    model.sync_directory("/").unwrap();
-    model.append(a, b" lost").unwrap();
-    let b = write(&mut model, "/b", b"synced, but its name is not");
-    model.sync(b).unwrap();
-
-    let lost = model.lose(1);
-    assert_eq!(content(&mut model, "/a").unwrap(), b"durable");
-    assert_eq!(content(&mut model, "/b"), None);
-    assert_eq!(lost, Lost { bytes: 5 + 27, files: 1, logs: 0, torn: 0 });
+/// What `outcome` is over many seeds, each once and in order.
+fn outcomes<T: Ord>(outcome: impl Fn(u64) -> T) -> Vec<T> {
+    (0..300).map(outcome).collect::<BTreeSet<T>>().into_iter().collect()
 }
 
 #[test]
-fn unsynced_renames_and_deletions_are_undone() {
+fn what_was_synced_with_its_name_survives_every_draw() {
+    for seed in 0..300 {
+        let mut model = Model::new();
+        let a = write(&mut model, "/a", b"durable");
+        model.sync(a).unwrap();
+        model.sync_directory("/").unwrap();
+        model.append(a, b" perhaps").unwrap();
+        let lost = model.lose(seed);
+        let left = content(&mut model, "/a").unwrap();
+        assert!(left.starts_with(b"durable") && lost.bytes <= 8 && lost.files == 0);
+    }
+}
+
+#[test]
+fn a_name_that_was_not_synced_is_kept_or_lost() {
+    let names = outcomes(|seed| {
+        let mut model = Model::new();
+        for name in ["/a", "/b"] {
+            let handle = write(&mut model, name, b"synced, but its name is not");
+            model.sync(handle).unwrap();
+        }
+        let lost = model.lose(seed);
+        let there = ["/a", "/b"].map(|name| content(&mut model, name).map(|bytes| bytes.len()));
+        assert_eq!(lost.files, there.iter().filter(|len| len.is_none()).count() as u64);
+        assert_eq!(lost.bytes, 27 * lost.files);
+        there
+    });
+    let (there, gone) = (Some(27), None);
+    assert_eq!(names, [[gone, gone], [gone, there], [there, gone], [there, there]], "each by itself");
+}
+
+/// A model with `/old` and `/dead`, durable, of which one was renamed and the other deleted.
+fn renamed_and_deleted() -> Model {
     let mut model = Model::new();
     for name in ["/old", "/dead"] {
         let handle = write(&mut model, name, name.as_bytes());
@@ -45,14 +66,22 @@ fn unsynced_renames_and_deletions_are_undone() {
     model.rename("/old", "/new").unwrap();
     model.remove("/dead").unwrap();
     assert_eq!(content(&mut model, "/dead"), None);
+    model
+}
 
-    model.lose(1);
-    assert_eq!(content(&mut model, "/old").unwrap(), b"/old");
-    assert_eq!(content(&mut model, "/new"), None);
-    assert_eq!(content(&mut model, "/dead").unwrap(), b"/dead");
+#[test]
+fn unsynced_renames_and_deletions_are_undone_or_not_and_never_half() {
+    let seen = outcomes(|seed| {
+        let mut model = renamed_and_deleted();
+        let lost = model.lose(seed);
+        let [old, new, dead] = ["/old", "/new", "/dead"].map(|name| content(&mut model, name).is_some());
+        assert!(old != new, "a renaming is atomic");
+        assert_eq!(lost.returned, u64::from(old) + u64::from(dead));
+        (old, dead)
+    });
+    assert_eq!(seen, [(false, false), (false, true), (true, false), (true, true)]);
 
-    model.rename("/old", "/new").unwrap();
-    model.remove("/dead").unwrap();
+    let mut model = renamed_and_deleted();
     model.sync_directory("/").unwrap();
     assert_eq!(model.lose(2), Lost::default());
     assert_eq!(content(&mut model, "/old"), None);
@@ -61,18 +90,39 @@ fn unsynced_renames_and_deletions_are_undone() {
 }
 
 #[test]
-fn an_unsynced_truncation_is_undone() {
+fn a_name_that_was_replaced_leads_to_the_old_file_or_the_new_one() {
+    let seen = outcomes(|seed| {
+        let mut model = Model::new();
+        let old = write(&mut model, "/CURRENT", b"old");
+        model.sync(old).unwrap();
+        model.sync_directory("/").unwrap();
+        let new = write(&mut model, "/new.dbtmp", b"new");
+        model.sync(new).unwrap();
+        model.rename("/new.dbtmp", "/CURRENT").unwrap();
+        model.lose(seed);
+        content(&mut model, "/CURRENT").unwrap()
+    });
+    assert_eq!(seen, [b"new", b"old"]);
+}
+
+#[test]
+fn an_unsynced_truncation_is_undone_or_not() {
+    let seen = outcomes(|seed| {
+        let mut model = Model::new();
+        let a = write(&mut model, "/a", b"first");
+        model.sync(a).unwrap();
+        model.sync_directory("/").unwrap();
+        let a = write(&mut model, "/a", b"");
+        model.lose(seed);
+        assert_eq!(model.sync(a), Err(Refusal::Off), "handles from before the failure are dead");
+        content(&mut model, "/a").unwrap()
+    });
+    assert_eq!(seen, [&b""[..], b"first"]);
+
     let mut model = Model::new();
-    let a = write(&mut model, "/a", b"first");
+    let a = write(&mut model, "/a", b"2");
     model.sync(a).unwrap();
     model.sync_directory("/").unwrap();
-    let a = write(&mut model, "/a", b"2");
-    model.lose(1);
-    assert_eq!(content(&mut model, "/a").unwrap(), b"first");
-    assert_eq!(model.sync(a), Err(Refusal::Off), "handles from before the failure are dead");
-
-    let a = write(&mut model, "/a", b"2");
-    model.sync(a).unwrap();
     model.lose(1);
     assert_eq!(content(&mut model, "/a").unwrap(), b"2");
 }
@@ -90,7 +140,7 @@ fn a_failed_sync_is_not_mended_by_the_next() {
 }
 
 #[test]
-fn a_log_keeps_a_seeded_part_of_its_tail() {
+fn a_file_keeps_a_seeded_part_of_its_tail() {
     let survivors = |seed: u64| {
         let mut model = Model::new();
         let log = write(&mut model, "/000004.log", &[7; 100]);
@@ -100,30 +150,52 @@ fn a_log_keeps_a_seeded_part_of_its_tail() {
         let lost = model.lose(seed);
         let left = content(&mut model, "/000004.log").unwrap();
         assert_eq!(left[..100], [7; 100]);
-        assert_eq!(lost.bytes, 1100 - left.len() as u64);
-        left
+        assert!(lost.bytes >= 1100 - left.len() as u64);
+        left[100..].to_vec()
     };
-    let all: Vec<_> = (0..200).map(survivors).collect();
-    assert_eq!(all, (0..200).map(survivors).collect::<Vec<_>>(), "the seed decides");
-    let kept = |f: fn(usize) -> bool| all.iter().filter(|left| f(left.len())).count();
-    assert!(kept(|len| len == 100) > 50 && kept(|len| len == 1100) > 5 && kept(|len| 100 < len && len < 1100) > 50);
-    assert!(all.iter().any(|left| left[100..].iter().any(|byte| *byte != 8)), "some tails are torn");
+    let all: Vec<_> = (0..300).map(survivors).collect();
+    assert_eq!(all, (0..300).map(survivors).collect::<Vec<_>>(), "the seed decides");
+    let count = |f: &dyn Fn(&[u8]) -> bool| all.iter().filter(|tail| f(tail)).count();
+    assert!(count(&|tail| tail.is_empty()) > 40 && count(&|tail| tail.len() == 1000) > 20);
+    let whole = |tail: &[u8]| tail.iter().all(|byte| *byte == 8);
+    assert!(count(&|tail| whole(tail) && (1..1000).contains(&tail.len())) > 40, "cut off");
+    assert!(count(&|tail| tail.last() == Some(&0)) > 20, "zeros at the end");
+    assert!(count(&|tail| tail.ends_with(&[8, 8]) && tail.contains(&0)) > 5, "a hole of zeros");
+    let noise = |tail: &[u8]| tail.iter().any(|byte| *byte != 8 && *byte != 0);
+    assert!(count(&|tail| noise(tail) && !tail.ends_with(&[8])) > 20, "noise at the end");
+    assert!(count(&|tail| noise(tail) && tail.ends_with(&[8, 8])) > 5, "a hole of noise");
 }
 
 #[test]
-fn later_logs_lose_their_tail_with_an_earlier_one() {
-    let tails = |seed: u64| {
+fn logs_lose_their_tails_each_by_itself_and_whatever_other_files_there_are() {
+    let tails = |seed: u64, others: &[&str]| {
         let mut model = Model::new();
-        for name in ["/000004.log", "/000009.log"] {
+        for name in ["/000004.log", "/000009.log"].iter().chain(others) {
             write(&mut model, name, &[1; 64]);
         }
         model.sync_directory("/").unwrap();
         model.lose(seed);
-        ["/000004.log", "/000009.log"].map(|name| content(&mut model, name).unwrap().len())
+        ["/000004.log", "/000009.log"].map(|name| content(&mut model, name).unwrap())
     };
-    let all: Vec<_> = (0..200).map(tails).collect();
-    assert!(all.iter().all(|[first, second]| *first == 64 || *second == 0));
-    assert!(all.iter().any(|[first, second]| *first == 64 && *second > 0));
+    let all: Vec<_> = (0..300).map(|seed| tails(seed, &[])).collect();
+    assert!(all.iter().any(|[first, second]| first.is_empty() && second.len() == 64), "the later one alone");
+    assert!(all.iter().any(|[first, second]| first.len() == 64 && second.is_empty()));
+    for (seed, tail) in (0..).zip(&all) {
+        assert_eq!(tails(seed, &["/000007.sst", "/MANIFEST-000005"]), *tail, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_disk_that_lies_about_syncs_keeps_nothing() {
+    for seed in 0..50 {
+        let mut model = Model::new();
+        model.sync_ignored = true;
+        let a = write(&mut model, "/a", b"x");
+        model.sync(a).unwrap();
+        model.sync_directory("/").unwrap();
+        model.lose(seed);
+        assert_eq!(content(&mut model, "/a"), None);
+    }
 }
 
 #[test]

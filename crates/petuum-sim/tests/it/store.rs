@@ -1,0 +1,181 @@
+//! The node's store on the simulated disk: what is acknowledged survives, and what is left is the state after some
+//! number of writes, over all groups at once.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use petuum_sim::disk::{self, Counters, Disk, Fault, Op, Rule};
+use petuum_storage::testing::{Disk as _, Report, crashes_keep_what_was_acknowledged};
+use petuum_storage::{Store, StoreOptions, SyncDone, testing};
+use petuum_types::GroupId;
+
+/// Small enough that some logs are begun between two crashes.
+const WRITE_BUFFER: usize = 64 << 10;
+
+struct Machine {
+    disk: Disk,
+    random: fastrand::Rng,
+}
+
+impl Machine {
+    fn new(seed: u64, one_in: Option<u32>) -> Self {
+        let disk = Disk::new();
+        if let Some(one_in) = one_in {
+            disk.hold_background_jobs(seed, one_in);
+        }
+        Self { disk, random: fastrand::Rng::with_seed(seed) }
+    }
+}
+
+impl testing::Disk for Machine {
+    fn dir(&self) -> PathBuf {
+        Disk::ROOT.into()
+    }
+
+    fn options(&self) -> StoreOptions {
+        StoreOptions { write_buffer_bytes: WRITE_BUFFER, ..self.disk.store_options() }
+    }
+
+    fn stepped(&mut self) {
+        disk::seed_thread(self.random.u64(..));
+        self.disk.step();
+    }
+
+    fn power_off(&mut self) {
+        self.disk.power_off();
+    }
+
+    fn power_on(&mut self) {
+        self.disk.power_on(self.random.u64(..));
+    }
+}
+
+fn run(seeds: std::ops::Range<u64>, one_in: Option<u32>) -> (Report, Counters) {
+    let mut sum = (Report::default(), Counters::default());
+    for seed in seeds {
+        let mut machine = Machine::new(seed, one_in);
+        let report = crashes_keep_what_was_acknowledged(&mut machine, seed, 8)
+            .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let counters = machine.disk.counters();
+        sum.0.writes += report.writes;
+        sum.0.acknowledged += report.acknowledged;
+        sum.0.lost += report.lost;
+        sum.1.bytes_lost += counters.bytes_lost;
+        sum.1.torn_tails += counters.torn_tails;
+        sum.1.deletions_undone += counters.deletions_undone;
+        sum.1.jobs_held += counters.jobs_held;
+    }
+    sum
+}
+
+#[test]
+fn a_power_failure_leaves_the_state_after_some_write() {
+    let (report, counters) = run(0..60, None);
+    assert!(report.acknowledged > 1000 && report.lost > 1000, "{report:?}");
+    assert!(counters.torn_tails > 100, "{counters:?}");
+}
+
+#[test]
+fn so_does_one_that_finds_flushes_pending() {
+    let (report, counters) = run(100..160, Some(20));
+    assert!(report.acknowledged > 1000 && report.lost > 1000, "{report:?}");
+    assert!(counters.torn_tails > 100 && counters.jobs_held > 50, "{counters:?}");
+}
+
+#[test]
+fn the_seed_decides_what_is_lost_whatever_rocksdbs_threads_did() {
+    let lost = |seed| {
+        let (report, counters) = run(seed..seed + 1, Some(10));
+        (report, counters.bytes_lost)
+    };
+    for seed in 200..206 {
+        assert_eq!(lost(seed), lost(seed), "seed {seed}");
+    }
+}
+
+fn entries(term: u64, indices: RangeInclusive<u64>, bytes: usize) -> Vec<(u64, Vec<u8>)> {
+    indices.map(|index| (index, [&term.to_be_bytes()[..], &vec![7; bytes]].concat())).collect()
+}
+
+/// A log that is cut and goes on with another leader's entries, nothing of which is synced, while flushes are pending and
+/// logs are switched. The terms of entries 0 to 9 after a power failure.
+fn cut_and_gone_on(seed: u64) -> Vec<u64> {
+    let mut machine = Machine::new(seed, None);
+    drop(Store::open(&machine.dir(), machine.options()).unwrap());
+    machine.disk.hold_background_jobs(seed, 1000);
+    let store = Store::open(&machine.dir(), machine.options()).unwrap();
+    let (syncer, group, other) = (store.syncer(), store.group(GroupId(1)), store.group(GroupId(2)));
+    let ignore = || -> SyncDone { Box::new(|_| ()) };
+    group.append(entries(1, 0..=9, 10), ignore()).unwrap();
+    syncer.run_once().unwrap();
+    group.truncate_after(Some(4)).unwrap();
+    // A full buffer: what comes next goes into another log.
+    other.append(entries(1, 0..=70, 1000), ignore()).unwrap();
+    group.append(entries(2, 5..=6, 10), ignore()).unwrap();
+    machine.power_off();
+    drop((group, other, syncer, store));
+    machine.power_on();
+    let store = Store::open(&machine.dir(), machine.options()).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    let read = store.group(GroupId(1)).read(0, 10, usize::MAX).unwrap();
+    read.into_iter().map(|(_, entry)| u64::from_be_bytes(*entry.first_chunk().unwrap())).collect()
+}
+
+/// Log matching: of a truncation and the append behind it, the append never survives alone. A leader would hold entries of
+/// an old term behind those of a new one, and take them for its own.
+#[test]
+fn a_lost_truncation_takes_the_append_behind_it_along() {
+    let seen: BTreeSet<Vec<u64>> = (0..300).map(cut_and_gone_on).collect();
+    let (whole, cut) = (vec![1; 10], vec![1; 5]);
+    let gone_on = |entries: usize| [&cut[..], &vec![2; entries]].concat();
+    assert_eq!(seen, BTreeSet::from([whole, cut.clone(), gone_on(2)]));
+}
+
+/// Lets the power fail at one operation of the disk, in the middle of opening, writing, syncing or a background job, and
+/// opens the store again. False if the operation never came.
+fn survives_a_power_cut(op: Op, skip: u64, jobs: Option<u32>) -> bool {
+    let mut machine = Machine::new(skip, jobs);
+    machine.disk.inject(Rule { op, kind: None, skip, times: Some(1), fault: Fault::PowerCut });
+    let acked = Arc::new(AtomicU64::new(0));
+    let work = |machine: &mut Machine| -> Result<(), petuum_storage::Error> {
+        let store = Store::open(&machine.dir(), machine.options())?;
+        let (syncer, group) = (store.syncer(), store.group(GroupId(1)));
+        for index in 0..40 {
+            let acked = Arc::clone(&acked);
+            let done: SyncDone =
+                Box::new(move |outcome| drop(outcome.map(|()| acked.store(index + 1, Ordering::SeqCst))));
+            group.append(entries(1, index..=index, 8000), done)?;
+            if index % 3 == 0 {
+                syncer.run_once()?;
+            }
+            machine.stepped();
+        }
+        Ok(())
+    };
+    let _ended = work(&mut machine);
+    if machine.disk.is_powered() {
+        return false;
+    }
+    machine.disk.clear_rules();
+    machine.power_off();
+    machine.power_on();
+    let what = format!("{op:?} number {skip}");
+    let store = Store::open(&machine.dir(), machine.options()).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let next = store.group(GroupId(1)).last().unwrap().map_or(0, |(last, _)| last + 1);
+    assert!(next >= acked.load(Ordering::SeqCst), "{what}: {next} of {acked:?}");
+    true
+}
+
+#[test]
+fn power_may_fail_at_any_operation_of_the_disk() {
+    for op in [Op::Open, Op::Append, Op::Sync, Op::Read, Op::Rename, Op::Delete, Op::SyncDirectory] {
+        for jobs in [None, Some(5)] {
+            // Each of the first, which open the store, and some of the many that follow.
+            let skips = (0..12).chain((12..1000).step_by(17));
+            let cuts = skips.take_while(|skip| survives_a_power_cut(op, *skip, jobs)).count();
+            assert!((1..60).contains(&cuts), "{op:?}: {cuts} operations");
+        }
+    }
+}
