@@ -8,6 +8,7 @@ catalogue! {
         StreamLost = "stream.lost", "P4", "A client gives up a healthy commit stream and sends again what is open.";
         AnswersReversed = "answers.reversed", "P4", "Answers that came together are taken in from the last on.";
         MessageDoubled = "message.doubled", "P4", "A message is sent twice in one frame.";
+        MessagesSwapped = "messages.swapped", "P4", "Two messages of a frame change places: one comes before its turn.";
         GatherOne = "gather.one", "P8", "An entry holds one message although more wait.";
         ErrandTwice = "errand.twice", "P5", "A driver does not hear an answer and asks again.";
         ErrandLate = "errand.late", "P5", "A driver's command is sent after a pause, perhaps by a deposed driver.";

@@ -13,6 +13,7 @@
 //!   report.rs  what a run has done, and whether that was enough
 //!   seed.rs    a seed in a process of its own
 //!   sweep.rs   many seeds, and whether they have shown enough
+//!   named.rs   runs with fixed seeds, each for a bug or a report
 //!   mutants.rs defects planted on purpose
 //!   cli.rs     the commands
 //! ```
@@ -21,6 +22,7 @@ pub mod cli;
 pub mod faults;
 mod first;
 mod mutants;
+mod named;
 mod peace;
 mod report;
 mod run;

@@ -34,13 +34,13 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
         staleness: one_of(random, &[0, 0, 1, 1, 2, 3, 5, 8, u32::MAX]),
         lease: Duration::from_millis(lease),
         removals,
-        latency_max: Duration::from_millis(one_of(random, &[1, 2, 5, 10, 25])),
+        latency_max: Duration::from_millis(one_of(random, &[1, 1, 2, 5, 10, 20])),
         sync_latency: (Duration::from_micros(random.u64(100..=500)), Duration::from_millis(random.u64(1..=8))),
         write_buffer_bytes: (64 << 10) << random.u32(0..=4),
         jobs_begin_one_in: random.bool().then(|| random.u32(2..400)),
         skew: if random.bool() { (0..nodes).map(|_| random.u64(80..=130)).collect() } else { Vec::new() },
         worker: draw_worker(random),
-        pause_max: Duration::from_micros(one_of(random, &[500, 2000, 5000])),
+        pause_max: Duration::from_micros(one_of(random, &[200, 1000, 3000])),
     };
     let count = random.usize(FAULTS);
     let faults = (0..count).map(|at| if at < kinds.len() { kinds[at] } else { one_of(random, &kinds) }).collect();

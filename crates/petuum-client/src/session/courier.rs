@@ -79,6 +79,11 @@ fn collect(core: &Core, node: NodeId) -> Option<wire::CommitFrame> {
                 messages.push(wire::ShardMessage { shard: shard.0, message: message.clone() });
             }
             messages.push(wire::ShardMessage { shard: shard.0, message });
+            if let [.., before, last] = &mut messages[..]
+                && clumsy(Buggify::MessagesSwapped)
+            {
+                std::mem::swap(before, last);
+            }
         }
     }
     (!messages.is_empty()).then(|| wire::CommitFrame { format: petuum_net::FORMAT, number: 0, messages })
