@@ -84,8 +84,8 @@ pub enum Action {
     /// Runs with fixed seeds that found a bug or stand for a report
     Named {
         /// Only this one
-        #[arg(long, value_parser = named, value_name = "NAME")]
-        name: Option<&'static Named>,
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
     },
     /// Every kind of fault, where it is made, and what of the real thing it is not
     ListFaults,
@@ -136,7 +136,7 @@ pub fn execute(action: Action) -> Result<String, String> {
         Action::Meta { seed, scenario } => meta_seeds(seed..seed + 1, scenario),
         Action::Mutants { name: Some(mutant), seeds } => hunt_all(&[mutant], &seeds),
         Action::Mutants { name: None, seeds } => hunt_all(Mutant::ALL, &seeds),
-        Action::Named { name: Some(named) } => play(std::slice::from_ref(named)),
+        Action::Named { name: Some(name) } => play(std::slice::from_ref(named(&name)?)),
         Action::Named { name: None } => play(named::ALL),
         Action::ListFaults => Ok(list_faults()),
         Action::ListFailpoints => Ok(list_failpoints()),
