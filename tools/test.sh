@@ -41,6 +41,9 @@ step_simulator() { "${CARGO_TARGET_DIR:-target}/debug/sim-tests" ci --minutes 8;
 # The real binary: processes killed and started again.
 step_processes() { cargo test --locked --workspace --test processes; }
 
+# Two runs of training on three nodes, one of them through kills, which must end with equal counters and replicas.
+step_demo() { "${CARGO_TARGET_DIR:-target}/debug/petuum" demo --data examples/data/fashion-mnist-10k; }
+
 # The project's own shape, then checkers that a machine may lack.
 step_rest() {
     cargo test --locked --workspace --test project
@@ -58,8 +61,8 @@ step_rest() {
 }
 
 # Building RocksDB once is setup's; with it a cold build has 40 minutes.
-declare -A budget=([setup]=16 [build]=24 [lint]=6 [unit]=6 [simulator]=14 [processes]=10 [rest]=6)
-steps=(setup build lint unit simulator processes rest)
+declare -A budget=([setup]=16 [build]=24 [lint]=6 [unit]=6 [simulator]=14 [processes]=10 [demo]=3 [rest]=6)
+steps=(setup build lint unit simulator processes demo rest)
 [ $# -gt 0 ] && steps=("$@")
 
 # Tenths of a minute, rounded, as minutes.

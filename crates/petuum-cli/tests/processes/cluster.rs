@@ -7,7 +7,7 @@ use petuum_net::wire::admin_client::AdminClient;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,10 +65,19 @@ impl Cluster {
 
     /// SIGTERM; returns the exit code.
     pub(crate) fn terminate(&mut self, node: usize) -> Option<i32> {
-        let mut child = self.children[node].take().unwrap();
-        let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        child.wait().unwrap().code()
+        self.send_sigterm(node);
+        self.children[node].take().unwrap().wait().unwrap().code()
+    }
+
+    /// SIGTERM, and no wait for what comes of it.
+    pub(crate) fn send_sigterm(&self, node: usize) {
+        let child = self.children[node].as_ref().unwrap();
+        rustix::process::kill_process(pid(child), rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// The exit of a node that ends within this time.
+    pub(crate) async fn exit_within(&mut self, node: usize, time: Duration) -> Option<ExitStatus> {
+        exit_within(self.children[node].as_mut().unwrap(), time).await
     }
 
     /// Starts a node and waits until it listens.
@@ -133,6 +142,30 @@ impl Drop for Cluster {
 
 pub(crate) fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+pub(crate) fn pid(child: &Child) -> rustix::process::Pid {
+    rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap()
+}
+
+/// The exit of a process that ends within this time.
+pub(crate) async fn exit_within(child: &mut Child, time: Duration) -> Option<ExitStatus> {
+    let end = tokio::time::Instant::now() + time;
+    loop {
+        match child.try_wait().unwrap() {
+            Some(status) => return Some(status),
+            None if tokio::time::Instant::now() >= end => return None,
+            None => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+/// How many processes have this folder's path in their command line.
+pub(crate) fn processes_in(folder: &Path) -> usize {
+    let folder = folder.to_str().unwrap();
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let told = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    told.filter(|command| String::from_utf8_lossy(command).contains(folder)).count()
 }
 
 pub(crate) fn serve(data: &Path, listen: &str) -> Command {

@@ -7,4 +7,6 @@ mod commands;
 mod errors;
 mod failover;
 mod oracle;
+mod signals;
 mod sizes;
+mod train;

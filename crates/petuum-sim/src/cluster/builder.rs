@@ -78,6 +78,13 @@ impl ClusterBuilder {
         self
     }
 
+    /// Virtual time after which clients that have not ended are an error; ten minutes by default.
+    #[must_use]
+    pub fn duration(mut self, duration: Duration) -> Self {
+        self.network.duration = duration;
+        self
+    }
+
     /// Least and greatest latency of a message.
     #[must_use]
     pub fn latency(mut self, least: Duration, greatest: Duration) -> Self {

@@ -30,6 +30,10 @@ pub struct ReplicaView {
     pub term: u64,
     /// The last entry its machine applied.
     pub applied: Option<LogIndex>,
+    /// The last entry of its log.
+    pub last: Option<LogIndex>,
+    /// The last entry that is gone from its log.
+    pub purged: Option<LogIndex>,
     /// Why it does not run.
     pub failure: Option<String>,
 }
@@ -48,6 +52,8 @@ impl SimCluster {
                     leads: status.is_leader(),
                     term: status.term,
                     applied: status.applied,
+                    last: status.last_index,
+                    purged: status.purged,
                     failure: status.failure,
                 }
             });

@@ -3,6 +3,8 @@
 
 mod cluster;
 mod control;
+mod durability;
+mod jobs;
 mod meta;
 mod reads;
 mod scenario;

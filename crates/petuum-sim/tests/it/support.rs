@@ -22,11 +22,16 @@ pub(crate) fn formed(seed: u64) -> SimCluster {
 /// can take its place.
 pub(crate) fn settled(seed: u64) -> SimCluster {
     let mut cluster = formed(seed);
+    settle(&mut cluster);
+    cluster
+}
+
+/// Waits until every replica takes part.
+pub(crate) fn settle(cluster: &mut SimCluster) {
     let begun = |cluster: &mut SimCluster| {
         cluster.views().iter().flat_map(|view| &view.replicas).all(|replica| replica.applied.is_some())
     };
     cluster.step_until("every replica to apply an entry", SOON, begun).unwrap();
-    cluster
 }
 
 /// Runs `work` to its end on a host of its own and gives what it gave.
