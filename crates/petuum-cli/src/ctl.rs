@@ -3,13 +3,14 @@
 use crate::endpoints::Endpoints;
 use crate::nodes::init;
 use crate::output::{Failure, line};
-use clap::{Subcommand, ValueEnum};
+use crate::tables::TableCommand;
+use clap::Subcommand;
 use comfy_table::{Table, presets};
-use petuum_client::{Client, TableDefinition};
+use petuum_client::Client;
 use petuum_net::transport::{ChannelSettings, Connector, Tcp, channel};
 use petuum_net::wire;
 use petuum_net::wire::admin_client::AdminClient;
-use petuum_types::{GroupId, Initial, NonFinite, Staleness, ValueType, WorkerId};
+use petuum_types::{GroupId, WorkerId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,41 +68,6 @@ enum JobCommand {
 }
 
 #[derive(Debug, Subcommand)]
-enum TableCommand {
-    /// Create a table; returns when every shard has it
-    Create {
-        /// The job
-        job: String,
-        /// The table's name
-        name: String,
-        /// Columns of every row, 1 to 1000000
-        #[arg(long)]
-        width: u32,
-        /// Type of the values
-        #[arg(long = "type", value_enum, default_value_t = Type::F32)]
-        value_type: Type,
-        /// Staleness of reads; 0 is BSP
-        #[arg(long, default_value_t = 0)]
-        staleness: u32,
-        /// What to do with NaN and infinite updates
-        #[arg(long, value_enum, default_value_t = Policy::Reject)]
-        non_finite: Policy,
-    },
-    /// A job's tables
-    List {
-        /// The job
-        job: String,
-    },
-    /// Drop a table and all its rows; returns when every shard has
-    Drop {
-        /// The job
-        job: String,
-        /// The table's name
-        name: String,
-    },
-}
-
-#[derive(Debug, Subcommand)]
 enum WorkerCommand {
     /// A job's workers
     List {
@@ -115,19 +81,6 @@ enum WorkerCommand {
         /// The worker's number
         worker: u32,
     },
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Type {
-    F32,
-    I64,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Policy {
-    Reject,
-    Drop,
-    Accept,
 }
 
 /// Carries out one command.
@@ -144,12 +97,13 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         }
         Command::Status => status(&endpoints.connect().await?).await,
         Command::Job(command) => job(&endpoints.connect().await?, command).await,
-        Command::Table(command) => table(&endpoints.connect().await?, command).await,
+        Command::Table(command) => command.run(&endpoints.connect().await?).await,
         Command::Worker(command) => worker(&endpoints.connect().await?, command).await,
     }
 }
 
-fn rows(header: &[&str]) -> Table {
+/// A table of text with these headings.
+pub(crate) fn rows(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(header.to_vec());
     table
@@ -221,50 +175,6 @@ async fn job(client: &Client, command: JobCommand) -> Result<(), Failure> {
                 table.add_row(vec![job.id.0.to_string(), job.name, job.workers.to_string(), lease]);
             }
             line(table);
-        }
-    }
-    Ok(())
-}
-
-async fn table(client: &Client, command: TableCommand) -> Result<(), Failure> {
-    match command {
-        TableCommand::Create { job, name, width, value_type, staleness, non_finite } => {
-            let definition = TableDefinition {
-                name,
-                width,
-                value_type: match value_type {
-                    Type::F32 => ValueType::F32,
-                    Type::I64 => ValueType::I64,
-                },
-                staleness: Staleness(staleness),
-                initial: Initial::Zero,
-                seed: 0,
-                non_finite: match non_finite {
-                    Policy::Reject => NonFinite::Reject,
-                    Policy::Drop => NonFinite::Drop,
-                    Policy::Accept => NonFinite::Accept,
-                },
-            };
-            let table = client.job(&job).await?.create_table(&definition).await?;
-            line(format_args!("{} {:?}", table.schema().id, definition.name));
-        }
-        TableCommand::List { job } => {
-            let mut table = rows(&["ID", "NAME", "WIDTH", "TYPE", "STALENESS", "NON-FINITE"]);
-            for schema in client.job(&job).await?.tables().await? {
-                table.add_row(vec![
-                    schema.id.0.to_string(),
-                    schema.name,
-                    schema.width.to_string(),
-                    schema.value_type.to_string(),
-                    schema.staleness.0.to_string(),
-                    format!("{:?}", schema.non_finite).to_lowercase(),
-                ]);
-            }
-            line(table);
-        }
-        TableCommand::Drop { job, name } => {
-            let table = client.job(&job).await?.drop_table(&name).await?;
-            line(format_args!("dropped {table} {name:?}"));
         }
     }
     Ok(())

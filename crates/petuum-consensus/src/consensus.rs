@@ -6,13 +6,14 @@ use crate::groups::Groups;
 use crate::machine::MachineFactory;
 use crate::node::Node;
 use crate::peers::Peers;
+use crate::recent::Room;
 use crate::rpc::RaftRpc;
 use crate::runtime::{Rt, Seeds};
 use crate::settings::Settings;
 use crate::supervisor::Replica;
 use petuum_net::transport::Connector;
 use petuum_storage::Store;
-use petuum_types::{ClusterId, GroupId, NodeId};
+use petuum_types::{ClusterId, GroupId, NodeId, limits};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -59,6 +60,7 @@ impl Consensus {
             store: parts.store,
             peers: Peers::new(parts.connector, parts.addresses, &settings),
             seeds: Seeds::new(parts.seed),
+            recent: Arc::new(Room::new(limits::RECENT_NODE_BYTES_MAX)),
             builds: Arc::new(Semaphore::new(settings.snapshot_builds)),
             sends: Semaphore::new(settings.snapshot_sends),
             receives: Semaphore::new(settings.snapshot_receives),

@@ -2,12 +2,12 @@
 //! form and which record things are kept, and when openraft may be told that they are durable.
 //!
 //! Invariants: votes and entries reach the one WAL in the order openraft writes them; a callback says durable only
-//! after a sync that began later than the write; a hole is an error, never skipped (T6); a reader returns at least one
+//! after a sync that began later than the write; a hole is an error, never skipped, or a leader would send a log with a gap; a reader returns at least one
 //! entry however large it is, and else at most a frame. What was appended last is also kept in memory, for those who read
-//! it next; a store that failed answers nothing from there either (P22).
+//! it next; a store that failed or is closed answers nothing from there either (P22).
 
 use crate::frame;
-use crate::recent::Recent;
+use crate::recent::{Recent, Room};
 use crate::record::{Ballot, decode_position, encode_position};
 use crate::types::{Entry, LogId, Types, Vote};
 use bytes::Bytes;
@@ -25,8 +25,6 @@ use tokio::sync::oneshot;
 
 /// Bytes of entries read at once to be applied.
 const APPLY_READ_BYTES: usize = 4 * 1024 * 1024;
-/// Bytes of a group's newest entries kept in memory: two of the largest, or what a busy group appends in a round trip.
-const RECENT_BYTES: usize = 2 * limits::ENTRY_BYTES_MAX;
 
 /// A group's log. Clones are handles to the same.
 #[derive(Clone)]
@@ -55,8 +53,8 @@ fn half_open(range: &impl RangeBounds<u64>) -> (u64, u64) {
 }
 
 impl LogStore {
-    pub(crate) fn new(store: GroupStore, frame_bytes: usize) -> Self {
-        Self { store, frame_bytes, recent: Arc::new(Mutex::new(Recent::new(RECENT_BYTES))) }
+    pub(crate) fn new(store: GroupStore, frame_bytes: usize, room: Arc<Room>) -> Self {
+        Self { store, frame_bytes, recent: Arc::new(Mutex::new(Recent::new(limits::RECENT_BYTES_MAX, room))) }
     }
 
     fn recent(&self) -> MutexGuard<'_, Recent> {
@@ -65,16 +63,17 @@ impl LogStore {
 
     /// Entries that are still in memory, if the first of the range is.
     fn read_recent(&self, from: u64, end: u64, max_bytes: usize) -> io::Result<Option<Vec<Entry>>> {
-        match self.store.store().poisoned() {
-            Some(error) => Err(io_error(error)),
-            None => Ok(self.recent().read(from, end, max_bytes)),
-        }
+        let found = self.recent().read(from, end, max_bytes);
+        // Behind the read, as what was found may be of a sync that failed meanwhile (P22).
+        self.store.check().map_err(io_error)?;
+        Ok(found)
     }
 
     fn malformed(&self, index: u64, error: &frame::Malformed) -> io::Error {
         let (dir, group) = (self.store.store().dir().display(), self.store.id());
         io_error(format!(
-            "{dir}: entry {index} of {group} is damaged: {error}; replace this node's copy from its peers"
+            "{dir}: entry {index} of {group} is damaged: {error}; leave this node stopped, this version cannot repair it \
+             from its peers yet"
         ))
     }
 

@@ -1,6 +1,7 @@
 //! What all groups of a node share.
 
 use crate::peers::Peers;
+use crate::recent::Room;
 use crate::runtime::Seeds;
 use crate::settings::Settings;
 use petuum_storage::Store;
@@ -16,6 +17,8 @@ pub(crate) struct Node {
     pub(crate) peers: Peers,
     pub(crate) settings: Settings,
     pub(crate) seeds: Seeds,
+    /// For the newest entries of all groups.
+    pub(crate) recent: Arc<Room>,
     /// Snapshots being built.
     pub(crate) builds: Arc<Semaphore>,
     /// Snapshots being sent.

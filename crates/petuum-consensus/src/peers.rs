@@ -2,7 +2,7 @@
 //! behind a tensor.
 //!
 //! Not here: what is sent. Invariant: a connect that failed is answered only after a pause, so that nobody who tries
-//! again at once spins (T1) or uses up ports (T4).
+//! again at once spins, nor uses up the ports from which a host can connect.
 
 use crate::settings::Settings;
 use petuum_net::transport::{self, ChannelSettings, Connector, Io};

@@ -2,16 +2,37 @@
 //! have RocksDB search, copy and check them once for each.
 //!
 //! Not here: any say in what the log is. Invariants: what is here is a run of entries without a hole, each as the store
-//! has it; it is never more than a number of bytes and entries (G10), but for one entry however large.
+//! has it. It is never more than a number of bytes
+//! and entries of one group, and of bytes of all groups of a node (G10), but for the newest entry of each group, however
+//! large. Stored bytes are counted: an entry that came from a leader is a slice of the message it came in and keeps all
+//! of that alive, so that small ones may hold more memory than is counted; hence the limit of entries.
 
 use crate::frame;
 use crate::types::{Entry, Payload};
 use bytes::Bytes;
 use openraft::EntryPayload;
+use petuum_types::limits;
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Entries of a group; small ones may each keep a larger receive buffer alive.
-const ENTRIES_MAX: usize = 1024;
+/// The bytes that all groups of a node may keep. A group that finds them used up forgets its older entries, and whoever
+/// wants those asks the store.
+#[derive(Debug)]
+pub(crate) struct Room {
+    used: AtomicUsize,
+    max: usize,
+}
+
+impl Room {
+    pub(crate) const fn new(max: usize) -> Self {
+        Self { used: AtomicUsize::new(0), max }
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.used.load(Ordering::Relaxed) > self.max
+    }
+}
 
 /// The newest entries of one group's log.
 #[derive(Debug)]
@@ -20,11 +41,18 @@ pub(crate) struct Recent {
     entries: VecDeque<(Entry, usize)>,
     bytes: usize,
     bytes_max: usize,
+    room: Arc<Room>,
+}
+
+impl Drop for Recent {
+    fn drop(&mut self) {
+        self.clear();
+    }
 }
 
 impl Recent {
-    pub(crate) fn new(bytes_max: usize) -> Self {
-        Self { entries: VecDeque::new(), bytes: 0, bytes_max }
+    pub(crate) fn new(bytes_max: usize, room: Arc<Room>) -> Self {
+        Self { entries: VecDeque::new(), bytes: 0, bytes_max, room }
     }
 
     /// Takes an entry that was appended, with its stored form, which whoever reads it here is given too.
@@ -39,9 +67,14 @@ impl Recent {
         }
         self.entries.push_back((entry, bytes));
         self.bytes += bytes;
-        while self.entries.len() > 1 && (self.bytes > self.bytes_max || self.entries.len() > ENTRIES_MAX) {
+        self.room.used.fetch_add(bytes, Ordering::Relaxed);
+        while self.entries.len() > 1 && self.is_too_much() {
             self.forget_first();
         }
+    }
+
+    fn is_too_much(&self) -> bool {
+        self.bytes > self.bytes_max || self.entries.len() > limits::RECENT_ENTRIES_MAX || self.room.is_used_up()
     }
 
     /// The log ends with this entry now.
@@ -49,7 +82,8 @@ impl Recent {
         while let Some((last, bytes)) = self.entries.back()
             && last_kept.is_none_or(|kept| last.log_id.index > kept)
         {
-            self.bytes -= bytes;
+            let bytes = *bytes;
+            self.give_back(bytes);
             self.entries.pop_back();
         }
     }
@@ -80,13 +114,18 @@ impl Recent {
 
     fn forget_first(&mut self) {
         if let Some((_, bytes)) = self.entries.pop_front() {
-            self.bytes -= bytes;
+            self.give_back(bytes);
         }
+    }
+
+    fn give_back(&mut self, bytes: usize) {
+        self.bytes -= bytes;
+        self.room.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     fn clear(&mut self) {
         self.entries.clear();
-        self.bytes = 0;
+        self.give_back(self.bytes);
     }
 }
 
@@ -94,6 +133,10 @@ impl Recent {
 mod tests {
     use super::*;
     use crate::types::{CommittedLeader, LogId};
+
+    fn alone(bytes_max: usize) -> Recent {
+        Recent::new(bytes_max, Arc::new(Room::new(usize::MAX)))
+    }
 
     /// 100 bytes of body: 124 as stored.
     fn push(recent: &mut Recent, index: u64) {
@@ -110,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_run_is_read_as_the_store_would() {
-        let mut recent = Recent::new(10_000);
+        let mut recent = alone(10_000);
         (5..9).for_each(|index| push(&mut recent, index));
         assert_eq!(indices(&recent, 6, 8, usize::MAX), Some(vec![6, 7]));
         assert_eq!(indices(&recent, 6, 100, usize::MAX), Some(vec![6, 7, 8]));
@@ -123,7 +166,7 @@ mod tests {
 
     #[test]
     fn what_is_read_is_what_was_stored_and_is_not_encoded_again() {
-        let mut recent = Recent::new(10_000);
+        let mut recent = alone(10_000);
         push(&mut recent, 7);
         let read = recent.read(7, 8, usize::MAX).unwrap().remove(0);
         let (first, second) = (frame::encode(&read), frame::encode(&read));
@@ -133,18 +176,34 @@ mod tests {
 
     #[test]
     fn g10_the_oldest_go_when_bytes_or_entries_are_too_many_and_one_stays() {
-        let mut recent = Recent::new(300);
+        let mut recent = alone(300);
         (0..5).for_each(|index| push(&mut recent, index));
         assert_eq!((indices(&recent, 3, 5, usize::MAX), recent.bytes), (Some(vec![3, 4]), 248));
         assert_eq!(indices(&recent, 2, 5, usize::MAX), None);
-        let mut tiny = Recent::new(1);
+        let mut tiny = alone(1);
         (0..2).for_each(|index| push(&mut tiny, index));
         assert_eq!(indices(&tiny, 1, 2, usize::MAX), Some(vec![1]));
     }
 
     #[test]
+    fn g10_groups_share_a_node_s_room_and_keep_their_newest_without_any() {
+        let room = Arc::new(Room::new(400));
+        let [mut first, mut second] = [(); 2].map(|()| Recent::new(10_000, room.clone()));
+        (0..3).for_each(|index| push(&mut first, index));
+        (0..3).for_each(|index| push(&mut second, index));
+        assert_eq!(indices(&first, 0, 3, usize::MAX), Some(vec![0, 1, 2]), "it was here first");
+        assert_eq!((indices(&second, 1, 3, usize::MAX), indices(&second, 2, 3, usize::MAX)), (None, Some(vec![2])));
+        first.purge(1);
+        (3..5).for_each(|index| push(&mut second, index));
+        assert_eq!(indices(&second, 3, 5, usize::MAX), Some(vec![3, 4]), "the room that was given back");
+        first.truncate_after(None);
+        drop(second);
+        assert_eq!(room.used.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
     fn truncated_and_purged_entries_are_gone_and_a_jump_begins_a_new_run() {
-        let mut recent = Recent::new(10_000);
+        let mut recent = alone(10_000);
         (0..6).for_each(|index| push(&mut recent, index));
         recent.truncate_after(Some(3));
         recent.purge(1);

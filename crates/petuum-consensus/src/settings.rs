@@ -18,7 +18,7 @@ pub struct Settings {
     /// (min..max).
     pub election_max: Duration,
     /// How long an append stream with requests in flight may get no answer before it is begun anew; 1 s. Idle time
-    /// does not count (T3). At least one heartbeat.
+    /// does not count: a stream that has nothing to say is not begun anew. At least one heartbeat.
     pub append_timeout: Duration,
     /// Append requests in flight per group and follower; 32, at least 1.
     pub append_window: usize,
@@ -54,7 +54,7 @@ pub struct Settings {
     pub channel_size: u64,
     /// For connecting to a peer; 1 s.
     pub connect_timeout: Duration,
-    /// Pause after a failed connect, so that no caller spins (T1, T4); 50 ms.
+    /// Pause after a failed connect, so that no caller spins or uses up ports; 50 ms.
     pub connect_pause: Duration,
     /// HTTP/2 pings to peers; 1 s. A silently dead connection is found after twice this.
     pub keep_alive: Duration,

@@ -162,7 +162,7 @@ impl Replica {
             piece_bytes: settings.snapshot_piece_bytes,
         };
         let (machine, machine_gone) = StateMachine::new(self.group, (self.factory)(), parts);
-        let log = LogStore::new(self.store.clone(), settings.frame_bytes);
+        let log = LogStore::new(self.store.clone(), settings.frame_bytes, self.node.recent.clone());
         let networks = Networks { node: self.node.clone(), group: self.group, compaction: self.compaction.clone() };
         let name = format!("{}, {}", self.node.cluster, self.group);
         let config = Arc::new(settings.config(name).map_err(|error| error.to_string())?);

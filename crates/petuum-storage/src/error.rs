@@ -73,7 +73,8 @@ pub enum Error {
         got: u64,
     },
     /// Something stored is not what was written (G9).
-    #[error("{dir}: {what} of {} is damaged: {reason}; replace this node's copy from its peers",
+    #[error("{dir}: {what} of {} is damaged: {reason}; leave this node stopped, this version cannot repair it from its \
+        peers yet",
         group.map_or_else(|| "the node".to_owned(), |group| group.to_string()))]
     Damaged {
         /// The data directory.

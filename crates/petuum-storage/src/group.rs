@@ -69,6 +69,14 @@ impl GroupStore {
         &self.store
     }
 
+    /// Whether the store may still be used; cheap enough for every call.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`] with the first failure if a write or a sync ever failed (P22), [`Error::Closed`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.engine().queue.check()
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         self.store.engine()
     }

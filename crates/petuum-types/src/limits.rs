@@ -16,6 +16,13 @@ pub const RAFT_FRAME_BYTES: usize = 1024 * 1024;
 pub const SNAPSHOT_PIECE_BYTES: usize = 1024 * 1024;
 /// Bytes of one log entry: gathering stops here.
 pub const ENTRY_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Stored bytes of a group's newest log entries kept in memory: two of the largest, or what a busy group appends in a
+/// round trip. The newest one always is.
+pub const RECENT_BYTES_MAX: usize = 2 * ENTRY_BYTES_MAX;
+/// Newest log entries of a group kept in memory.
+pub const RECENT_ENTRIES_MAX: usize = 1024;
+/// Stored bytes of the newest log entries of all groups of a node kept in memory, beyond the newest one of each group.
+pub const RECENT_NODE_BYTES_MAX: usize = 128 * 1024 * 1024;
 /// Bytes of one chunk of a read's answer.
 pub const READ_CHUNK_BYTES: usize = 1024 * 1024;
 /// Rows of one read request.

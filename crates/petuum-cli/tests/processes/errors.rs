@@ -1,14 +1,17 @@
 //! What goes wrong is said with expected, got and where, under the status a client expects, and loses nothing.
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, petuum};
 use petuum_client::{Client, Options, TableDefinition, Worker, WorkerOptions};
+use petuum_net::status::from_status;
 use petuum_net::wire;
 use petuum_net::wire::data_client::DataClient;
-use petuum_types::{ErrorKind, RowId, WorkerId};
+use petuum_types::{ErrorKind, NonFinite, RowId, WorkerId, limits};
 use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 use tokio::time::Instant;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic_prost::ProstCodec;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_updates_are_refused_by_name_and_change_nothing() {
@@ -31,6 +34,28 @@ async fn bad_updates_are_refused_by_name_and_change_nothing() {
     worker.inc(&floats, RowId(7), 2, 1.5f32).unwrap();
     worker.clock().await.unwrap();
     assert_eq!(worker.get(&floats, RowId(7)).await.unwrap().as_f32().unwrap(), [0.0, 0.0, 1.5]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn values_that_were_left_out_are_counted_and_listed_once_for_all_replicas() {
+    let cluster = Cluster::start(3, 2).await;
+    let client = cluster.client().await;
+    let job = client.create_job("nan", 1, None).await.unwrap();
+    let definition = TableDefinition { non_finite: NonFinite::Drop, ..TableDefinition::f32("floats", 3, 0) };
+    let floats = job.create_table(&definition).await.unwrap();
+    job.create_table(&TableDefinition::f32("others", 3, 0)).await.unwrap();
+    let session = job.worker(WorkerId(0), WorkerOptions::default()).await.unwrap();
+    let mut worker = session.thread();
+    // Rows of both shards.
+    (0..16).for_each(|row| worker.inc_dense(&floats, RowId(row), 0, &[1.0f32, f32::NAN, 2.0][..]).unwrap());
+    worker.clock().await.unwrap();
+    worker.flush().await.unwrap();
+    assert_eq!(worker.get(&floats, RowId(7)).await.unwrap().as_f32().unwrap(), [1.0, 0.0, 2.0]);
+    cluster.assert_replicas_equal(2).await;
+    let listed = petuum(&["ctl", "--endpoints", &cluster.addresses.join(","), "table", "list", "nan"]);
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    let counts: Vec<_> = listed.lines().map(|line| line.split_whitespace().next_back().unwrap()).collect();
+    assert_eq!(counts, ["OUT", "16", "0"], "{listed}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -140,5 +165,31 @@ async fn other_versions_are_told_both_and_garbage_harms_nobody() {
     let mut replies = client.commit(tokio_stream::iter([frame])).await.unwrap().into_inner();
     let status = replies.message().await.err().unwrap();
     assert_eq!(status.code(), tonic::Code::InvalidArgument, "{status}");
+    cluster.client().await.create_job("still there", 1, None).await.unwrap();
+}
+
+/// A stream that cannot be read on does not end as if all of it had been taken.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn g10_frames_too_large_or_of_another_kind_are_refused_by_name() {
+    let cluster = Cluster::start(1, 1).await;
+    let limit = limits::MESSAGE_BYTES_MAX;
+    let message = wire::ShardMessage { shard: 0, message: vec![0; limit].into() };
+    let frame = wire::CommitFrame { format: petuum_net::FORMAT, number: 1, messages: vec![message] };
+    let mut client = DataClient::new(cluster.channel(0));
+    let mut replies = client.commit(tokio_stream::iter([frame])).await.unwrap().into_inner();
+    let error = from_status(&replies.message().await.unwrap_err());
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert!(error.message().contains(&format!("larger than {limit} bytes")), "{error}");
+    // A message where a frame has a number.
+    let other = wire::Jobs { jobs: vec![wire::JobInfo { workers: 3, ..wire::JobInfo::default() }] };
+    let mut raw = tonic::client::Grpc::new(cluster.channel(0));
+    raw.ready().await.unwrap();
+    let path = PathAndQuery::from_static("/petuum.v1.Data/Commit");
+    let codec = ProstCodec::<wire::Jobs, wire::CommitReply>::default();
+    let request = tonic::Request::new(tokio_stream::iter([other]));
+    let mut replies = raw.streaming(request, path, codec).await.unwrap().into_inner();
+    let error = from_status(&replies.message().await.unwrap_err());
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert!(error.message().contains("CommitFrame"), "{error}");
     cluster.client().await.create_job("still there", 1, None).await.unwrap();
 }

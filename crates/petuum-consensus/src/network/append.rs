@@ -8,11 +8,11 @@
 //!  output (to openraft) ◄───────────────┴──────────────────────────────── answers
 //! ```
 //!
-//! * T1: the call is opened only after the first request was taken from `input`; openraft waits out its backoff in
+//! * The call is opened only after the first request was taken from `input`; openraft waits out its backoff in
 //!   there, so a peer that refuses connections is not asked in a loop.
-//! * T2: `input` is never handed to tonic or another task. They would go on polling it after openraft gave the session
+//! * `input` is never handed to tonic or another task. They would go on polling it after openraft gave the session
 //!   up, and read log that is purged by then, which ends the leader's group.
-//! * T3: the deadline is one of progress. Time without a request in flight does not count.
+//! * The deadline is one of progress. Time without a request in flight does not count.
 //!
 //! A stream that ends in good order is kept for the task's next one: a heartbeat is then one message each way.
 

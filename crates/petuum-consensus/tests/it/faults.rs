@@ -84,9 +84,9 @@ fn a_machine_that_panicked_is_rebuilt_too() {
     assert_eq!(cluster.converged(), (0..11).collect::<Vec<_>>());
 }
 
-/// Row 26: the restart of a single leader, or of everybody.
+/// The restart of a single leader, or of everybody.
 #[test]
-fn row_26_all_nodes_killed_at_once_come_back_with_every_answered_entry() {
+fn all_nodes_killed_at_once_come_back_with_every_answered_entry() {
     for count in [1, 3] {
         let mut cluster = Cluster::start(count, settings());
         let mut value = 0;

@@ -1,4 +1,4 @@
-//! Groups of real nodes over TCP. Tests are named for what they show; those of public reports carry the row's number.
+//! Groups of real nodes over TCP. Tests are named for what they show.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 

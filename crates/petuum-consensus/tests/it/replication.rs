@@ -102,9 +102,9 @@ fn leadership_is_handed_over_on_demand_and_changes_are_reported() {
     assert!(matches!(unknown, Error::Refused { .. }), "{unknown}");
 }
 
-/// T1: openraft waits out its backoff inside the request stream, so the RPC is opened after the first request.
+/// Openraft waits out its backoff inside the request stream, so the RPC is opened after the first request.
 #[test]
-fn t1_a_peer_that_refuses_connections_is_not_asked_in_a_loop() {
+fn a_peer_that_refuses_connections_is_not_asked_in_a_loop() {
     let mut cluster = Cluster::start(3, Settings { connect_pause: Duration::ZERO, ..settings() });
     let (leader, dead) = (cluster.leader(), cluster.follower());
     cluster.propose_all(0..10, 0);
@@ -125,9 +125,9 @@ fn t1_a_peer_that_refuses_connections_is_not_asked_in_a_loop() {
     assert_eq!(cluster.converged(), (0..value).collect::<Vec<_>>());
 }
 
-/// T3: the deadline is one of progress; a stream that has nothing to say does not end.
+/// The deadline is one of progress; a stream that has nothing to say does not end.
 #[test]
-fn t3_an_idle_stream_is_not_begun_anew() {
+fn an_idle_stream_is_not_begun_anew() {
     let cluster = Cluster::start(3, Settings { append_timeout: Duration::from_millis(200), ..settings() });
     let leader = cluster.leader();
     cluster.propose_all(0..10, 0);
@@ -138,9 +138,9 @@ fn t3_an_idle_stream_is_not_begun_anew() {
     assert_eq!(cluster.converged(), (0..20).collect::<Vec<_>>());
 }
 
-/// Row 13: after a transient error every request slept for the rest of the session.
+/// A backoff that is not ended by a success would slow every request for the rest of the session.
 #[test]
-fn row_13_a_link_that_healed_is_as_fast_as_before() {
+fn a_link_that_healed_is_as_fast_as_before() {
     let cluster = Cluster::start(3, settings());
     let (leader, follower) = (cluster.leader(), cluster.follower());
     let other = 3 - leader - follower;
@@ -165,9 +165,9 @@ fn row_13_a_link_that_healed_is_as_fast_as_before() {
     assert_eq!(cluster.converged(), (0..110).collect::<Vec<_>>());
 }
 
-/// Row 20: what a follower missed exceeds the transport's limit.
+/// What the follower missed exceeds the transport's limit of one message.
 #[test]
-fn row_20_a_backlog_larger_than_a_message_is_caught_up() {
+fn a_backlog_larger_than_a_message_is_caught_up() {
     let mut cluster = Cluster::start(3, settings());
     let dead = cluster.follower();
     cluster.kill(dead);

@@ -66,9 +66,9 @@ fn a_follower_behind_the_purged_log_gets_a_snapshot_in_pieces() {
     assert_eq!(cluster.converged(), (0..value).collect::<Vec<_>>());
 }
 
-/// Row 22: the install took longer than the deadline and the leader threw away the success.
+/// A leader with a deadline for the whole install would throw the success of a slow one away and send it again.
 #[test]
-fn row_22_an_install_far_slower_than_the_limit_of_silence_is_learnt_as_success() {
+fn an_install_far_slower_than_the_limit_of_silence_is_learnt_as_success() {
     let settings = Settings { install_timeout: Duration::from_millis(800), ..small() };
     let mut cluster = Cluster::start(3, settings);
     let dead = cluster.follower();
@@ -88,9 +88,9 @@ fn row_22_an_install_far_slower_than_the_limit_of_silence_is_learnt_as_success()
     probe.install_millis.store(0, Ordering::SeqCst);
 }
 
-/// Row 23: what is purged was kept in memory only.
+/// A node that kept only in memory what is purged would not find the beginning of its log.
 #[test]
-fn row_23_every_node_restarts_after_a_purge_again_and_again() {
+fn every_node_restarts_after_a_purge_again_and_again() {
     let mut cluster = Cluster::start(3, small());
     let mut value = 0;
     for round in 1..=3 {
@@ -123,9 +123,9 @@ fn a_failed_group_is_rebuilt_from_its_snapshot_and_the_log_behind_it() {
     assert_eq!(cluster.converged(), (0..value + 10).collect::<Vec<_>>());
 }
 
-/// T2: a request stream that is polled after openraft gave it up reads log that is purged, which ends the leader.
+/// A request stream that is polled after openraft gave it up reads log that is purged, which ends the leader.
 #[test]
-fn t2_a_follower_that_comes_and_goes_while_the_log_is_purged_harms_no_leader() {
+fn a_follower_that_comes_and_goes_while_the_log_is_purged_harms_no_leader() {
     let harsh = Settings { snapshot_after_entries: 20, log_kept_entries: 0, ..small() };
     let cluster = Cluster::start(3, harsh);
     let (leader, follower) = (cluster.leader(), cluster.follower());

@@ -15,14 +15,18 @@ pub(crate) struct Remembered {
     pub(crate) terms: BTreeMap<u32, u64>,
 }
 
+/// Starting the node empty is no way out: it would be refused as an emptied one.
+const WHAT_TO_DO: &str = "put back the data directory with which it ran last; if that is lost, leave the node stopped: \
+                          this version cannot replace a node yet, and the others go on while they are a majority";
+
 /// What to remember from now on, or why the node must not start.
 pub(crate) fn judge(node: NodeId, known: Option<&Remembered>, shown: &Remembered) -> Result<Remembered, String> {
     let Some(known) = known else { return Ok(shown.clone()) };
-    let hint = "an old copy of its data directory was put back; start it empty and `rejoin` it as a new node";
+    let hint = format!("an old copy of its data directory was put back; {WHAT_TO_DO}");
     if shown.life != known.life {
         return Err(format!(
             "{node} shows a data directory that was emptied or replaced: it has forgotten its votes and what it \
-             acknowledged; `rejoin` it as a new node"
+             acknowledged; {WHAT_TO_DO}"
         ));
     }
     if shown.boot < known.boot {
@@ -62,7 +66,7 @@ mod tests {
             [shown(4, 7, 9), shown(5, 8, 9), shown(6, 1, 3), Remembered { boot: 6, life: 77, ..Remembered::default() }]
         {
             let refusal = judge(NodeId(1), Some(&known), &old).unwrap_err();
-            assert!(refusal.contains("rejoin"), "{refusal}");
+            assert!(refusal.contains("old copy") && refusal.contains(WHAT_TO_DO), "{refusal}");
         }
     }
 
@@ -72,7 +76,7 @@ mod tests {
         for boot in [1, 5, 6, 100] {
             let emptied = Remembered { life: 78, ..shown(boot, 9, 9) };
             let refusal = judge(NodeId(1), Some(&shown(5, 7, 0)), &emptied).unwrap_err();
-            assert!(refusal.contains("emptied") && refusal.contains("rejoin"), "{refusal}");
+            assert!(refusal.contains("emptied") && refusal.contains(WHAT_TO_DO), "{refusal}");
         }
     }
 }

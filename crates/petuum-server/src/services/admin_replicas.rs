@@ -47,6 +47,9 @@ fn shard_replica(shard: ShardId, replica: &ShardReplica) -> wire::Replica {
         for table in state.tables() {
             wire.rows += table.rows;
             wire.bytes += table.bytes;
+            if table.non_finite > 0 {
+                wire.left_out.push(wire::LeftOut { table: table.schema.id.0, values: table.non_finite });
+            }
         }
         for job in state.jobs() {
             let workers = state.workers(job).into_iter().map(|w| wire::WorkerClock {

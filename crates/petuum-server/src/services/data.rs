@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_stream::wrappers::UnboundedReceiverStream;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 pub(super) struct Service(pub(super) Arc<Inner>);
 
@@ -61,14 +61,37 @@ async fn take_frames(
     permits: Arc<Semaphore>,
     refused: tokio::sync::oneshot::Sender<Status>,
 ) {
-    while let Some(Ok(frame)) = frames.next().await {
-        if let Err(status) = take_frame(&inner, frame, &replies, &permits).await {
+    while let Some(frame) = frames.next().await {
+        let taken = match frame {
+            Ok(frame) => take_frame(&inner, frame, &replies, &permits).await,
+            Err(status) => Err(Box::new(unread(&status))),
+        };
+        if let Err(status) = taken {
             tracing::warn!(error = %from_status(&status), "a commit stream was refused");
             // The client may be gone already.
             let _ = refused.send(*status);
             return;
         }
     }
+}
+
+/// What to tell a client of whose stream no further frame could be read. Only what the client itself sent wrong is said
+/// to be so, since that ends its work: such a status has no cause below it, that of a broken connection has.
+fn unread(status: &Status) -> Status {
+    let sent_wrong = std::error::Error::source(status).is_none();
+    let (limit, got) = (limits::MESSAGE_BYTES_MAX, status.message());
+    let error = match status.code() {
+        Code::OutOfRange if sent_wrong => {
+            let what = format!("a commit frame is larger than {limit} bytes ({got}); send fewer messages in a frame");
+            Error::new(ErrorKind::InvalidArgument, what)
+        }
+        Code::Internal if sent_wrong => {
+            let what = format!("a commit frame that is none ({got}); expected an uncompressed petuum.v1.CommitFrame");
+            Error::new(ErrorKind::InvalidArgument, what)
+        }
+        _ => Error::new(ErrorKind::Unavailable, format!("the commit stream broke: {got}")).with_unknown_outcome(),
+    };
+    to_status(&error)
 }
 
 async fn take_frame(
