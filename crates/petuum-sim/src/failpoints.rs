@@ -136,7 +136,8 @@ impl Handler for Board {
         }
         tracing::info!(%host, point = point.name(), "the power goes at a failpoint");
         if let Some(disk) = state.disks.get(&host) {
-            disk.cut_power();
+            // Waits for the disk's background jobs: how far they are is a matter of real time, and no seed decides it.
+            disk.power_off();
         }
         for other in state.hosts.iter().filter(|other| **other != host) {
             turmoil::partition(host.as_str(), other.as_str());

@@ -19,6 +19,8 @@ use std::io::{self, Read};
 const BATCH_HEADER_BYTES: usize = 12;
 /// RocksDB's tag of a record that only the log sees, and the length of ours.
 const FLOOR_TAG: [u8; 2] = [3, 8];
+/// What is looked at of a batch: the header, the tag and the floor.
+const HEAD_BYTES: usize = BATCH_HEADER_BYTES + FLOOR_TAG.len() + 8;
 
 /// What was found in one log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,38 +50,67 @@ impl Log {
     /// Reads a log to its end.
     pub(crate) fn read(name: String, number: u64, file: &mut dyn Read) -> io::Result<Self> {
         let mut log = Self { name, number, ..Self::default() };
+        let mut head = Head::default();
         blocks::walk(file, |found| match found {
-            Found::Record { kind, payload } => log.record(kind, payload),
-            Found::Damage(damage) => log.damages.push(damage),
+            Found::Record { kind, payload } => log.record(kind, payload, &mut head),
+            Found::Damage(damage) => {
+                log.damages.push(damage);
+                head.complete = true;
+            }
         })?;
         Ok(log)
     }
 
-    fn record(&mut self, kind: u8, payload: &[u8]) {
-        let readable = self.damages.is_empty();
-        if kind == LAST && readable {
+    fn record(&mut self, kind: u8, payload: &[u8], head: &mut Head) {
+        if matches!(kind, FULL | FIRST) {
+            *head = Head::default();
+        }
+        let ends = matches!(kind, FULL | LAST);
+        if head.take(payload, ends) {
+            self.batch(&head.bytes);
+        }
+        if ends && self.damages.is_empty() {
             self.whole = self.begun.or(self.whole);
         }
-        let Some((header, batch)) = payload.split_first_chunk::<BATCH_HEADER_BYTES>() else { return };
-        if !matches!(kind, FULL | FIRST) {
-            return;
-        }
+    }
+
+    /// A batch by its first bytes.
+    fn batch(&mut self, head: &[u8]) {
+        let Some((header, records)) = head.split_first_chunk::<BATCH_HEADER_BYTES>() else { return };
         let [s0, s1, s2, s3, s4, s5, s6, s7, c0, c1, c2, c3] = *header;
         let sequence = u64::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]);
         let last = sequence.saturating_add(u32::from_le_bytes([c0, c1, c2, c3]).into()).saturating_sub(1);
-        if readable {
+        if self.damages.is_empty() {
             if self.first.is_none() {
                 self.first = Some(sequence);
                 self.whole = sequence.checked_sub(1);
             }
             self.begun = Some(last);
-            if kind == FULL {
-                self.whole = Some(last);
-            }
         }
-        if let Some(floor) = batch.strip_prefix(&FLOOR_TAG).and_then(<[u8]>::first_chunk) {
+        if let Some(floor) = records.strip_prefix(&FLOOR_TAG).and_then(<[u8]>::first_chunk) {
             self.floor = self.floor.max(u64::from_le_bytes(*floor));
         }
+    }
+}
+
+/// The first bytes of a batch. A block may end anywhere inside of them, and then they come in two parts.
+#[derive(Default)]
+struct Head {
+    bytes: Vec<u8>,
+    /// Nothing more is taken.
+    complete: bool,
+}
+
+impl Head {
+    /// Takes the next part of a batch; true once there is enough, or it has ended.
+    fn take(&mut self, payload: &[u8], ends: bool) -> bool {
+        if self.complete {
+            return false;
+        }
+        let missing = HEAD_BYTES - self.bytes.len();
+        self.bytes.extend_from_slice(&payload[..payload.len().min(missing)]);
+        self.complete = ends || self.bytes.len() == HEAD_BYTES;
+        self.complete
     }
 }
 
@@ -99,4 +130,44 @@ pub(crate) fn replayable(logs: &[Log]) -> Option<u64> {
 /// Up to which sequence number writes are known to have been durable.
 pub(crate) fn durable(logs: &[Log]) -> u64 {
     logs.iter().map(|log| log.floor).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    const MIDDLE: u8 = 3;
+
+    /// A batch of one write and its floor, as the log has it.
+    fn batch(sequence: u64, floor: u64) -> Vec<u8> {
+        let mut bytes = sequence.to_le_bytes().to_vec();
+        bytes.extend(1u32.to_le_bytes());
+        bytes.extend(FLOOR_TAG);
+        bytes.extend(floor.to_le_bytes());
+        bytes.extend([7; 30]);
+        bytes
+    }
+
+    /// A block that ends inside a batch's first bytes had hidden the batch, and a whole log was refused as damaged.
+    #[test]
+    fn a_batch_is_known_wherever_a_block_ends_in_it() {
+        let bytes = batch(9, 8);
+        for cut in 0..bytes.len() {
+            for second in cut..bytes.len() {
+                let (mut log, mut head) = (Log::default(), Head::default());
+                log.record(FULL, &batch(8, 7), &mut head);
+                log.record(FIRST, &bytes[..cut], &mut head);
+                log.record(MIDDLE, &bytes[cut..second], &mut head);
+                log.record(LAST, &bytes[second..], &mut head);
+                assert_eq!((log.first, log.whole, log.floor), (Some(8), Some(9), 8), "cut at {cut} and {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_without_its_end_is_not_whole() {
+        let (mut log, mut head) = (Log::default(), Head::default());
+        log.record(FULL, &batch(8, 7), &mut head);
+        log.record(FIRST, &batch(9, 8), &mut head);
+        assert_eq!((log.whole, log.floor), (Some(8), 8));
+    }
 }

@@ -167,11 +167,6 @@ impl Disk {
         self.inner.shared.model().powered = false;
     }
 
-    /// As [`Disk::power_off`], for a caller in the midst of the software that uses the disk: nothing is waited for.
-    pub fn cut_power(&self) {
-        self.inner.shared.model().powered = false;
-    }
-
     /// Whether the disk has power; a rule with [`Fault::PowerCut`] takes it too.
     #[must_use]
     pub fn is_powered(&self) -> bool {
