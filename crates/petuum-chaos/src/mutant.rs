@@ -40,7 +40,7 @@ catalogue! {
         TakeoverTakesLeast = "takeover-takes-least", G3, "C is the least of the shards' answers.";
         SettleTicksNothing = "settle-ticks-nothing", G3, "A settle advances the clock without the staged parts.";
         MinClockOfGreatest = "min-clock-of-greatest", G3, "The min clock is the greatest clock of the workers.";
-        FollowerAnswersEarly = "follower-answers-early", G4, "A replica answers below the min clock asked for.";
+        FollowerAnswersEarly = "follower-answers-early", G4, "A replica answers below the min clock asked for, and says it had it.";
         CacheNeverStale = "cache-never-stale", G4, "The cache answers whatever the min clock of its row.";
         JoinNotCountedAtFence = "join-not-counted-at-fence", G4, "A joiner counts only from its settle on.";
         NeedsOneClockLess = "needs-one-clock-less", G4, "Reads ask for one clock less than staleness allows.";

@@ -128,7 +128,10 @@ impl Shard {
 
     fn answer(&self, read: &Read, own_clock: Clock) -> Result<ReadAnswer, Unready> {
         let rows = if read.rows.is_empty() { Vec::new() } else { self.rows(read)? };
-        let min_clock = self.min_clock(read.job).expect("a ready read's job is open");
+        let mut min_clock = self.min_clock(read.job).expect("a ready read's job is open");
+        if mutated(Mutant::FollowerAnswersEarly) {
+            min_clock = min_clock.max(read.min_clock);
+        }
         Ok(ReadAnswer { index: self.applied, min_clock, own_clock, rows })
     }
 

@@ -33,6 +33,9 @@ pub(crate) struct Log {
     first: Option<u64>,
     /// The last sequence number of the last whole batch before any damage.
     whole: Option<u64>,
+    /// The last sequence number that is used up when all before any damage is replayed. A batch without a write, as a
+    /// floor alone is, uses up none where it is written and one where RocksDB replays it.
+    used: Option<u64>,
     /// The greatest floor, behind damage too.
     pub(crate) floor: u64,
     /// Where it cannot be read, block by block.
@@ -86,6 +89,7 @@ impl Log {
                 self.whole = sequence.checked_sub(1);
             }
             self.begun = Some(last);
+            self.used = self.used.max(Some(last.max(sequence)));
         }
         if let Some(floor) = records.strip_prefix(&FLOOR_TAG).and_then(<[u8]>::first_chunk) {
             self.floor = self.floor.max(u64::from_le_bytes(*floor));
@@ -116,13 +120,14 @@ impl Head {
 
 /// Up to which sequence number logs, oldest first, can be replayed one behind the other; none if they hold no write.
 pub(crate) fn replayable(logs: &[Log]) -> Option<u64> {
-    let mut reached = None;
+    let (mut reached, mut used) = (None, None);
     for log in logs {
         let Some(first) = log.first else { continue };
-        if reached.is_some_and(|reached: u64| first > reached.saturating_add(1)) {
+        if used.is_some_and(|used: u64| first > used.saturating_add(1)) {
             break;
         }
         reached = reached.max(log.whole);
+        used = used.max(log.used);
     }
     reached
 }
@@ -161,6 +166,22 @@ mod tests {
                 assert_eq!((log.first, log.whole, log.floor), (Some(8), Some(9), 8), "cut at {cut} and {second}");
             }
         }
+    }
+
+    /// Reopened behind a floor alone, RocksDB leaves its sequence number out; a hole of more is a hole.
+    #[test]
+    fn a_number_used_up_by_a_replay_is_no_hole() {
+        let log = |bytes: &[&[u8]]| {
+            let (mut log, mut head) = (Log::default(), Head::default());
+            bytes.iter().for_each(|bytes| log.record(FULL, bytes, &mut head));
+            log
+        };
+        let mut floor = batch(9, 8);
+        floor[8] = 0;
+        let before = log(&[&batch(8, 7), &floor]);
+        assert_eq!(replayable(&[before.clone(), log(&[&batch(10, 8)])]), Some(10));
+        assert_eq!(replayable(&[before, log(&[&batch(11, 8)])]), Some(8));
+        assert_eq!(replayable(&[log(&[&batch(8, 7)]), log(&[&batch(10, 8)])]), Some(8));
     }
 
     #[test]
