@@ -22,6 +22,8 @@ pub(crate) const FULL: u8 = 1;
 /// The first, and the last, part of a record that is longer than its block.
 pub(crate) const FIRST: u8 = 2;
 /// See [`FIRST`].
+pub(crate) const MIDDLE: u8 = 3;
+/// See [`FIRST`].
 pub(crate) const LAST: u8 = 4;
 /// A type that RocksDB never writes: the record's CRC cannot be right with it.
 pub(crate) const NEVER_WRITTEN: u8 = 0x7e;

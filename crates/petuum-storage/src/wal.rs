@@ -12,7 +12,7 @@
 //! a payload     (whole, or the first part of a batch) sequence u64 LE │ count u32 LE │ 3 │ 8 │ floor u64 LE │ …
 //! ```
 
-use crate::blocks::{self, Damage, FIRST, FULL, Found, LAST};
+use crate::blocks::{self, Damage, FIRST, FULL, Found, LAST, MIDDLE};
 use std::io::{self, Read};
 
 /// Sequence and count, before a batch's records.
@@ -33,9 +33,6 @@ pub(crate) struct Log {
     first: Option<u64>,
     /// The last sequence number of the last whole batch before any damage.
     whole: Option<u64>,
-    /// The last sequence number that is used up when all before any damage is replayed. A batch without a write, as a
-    /// floor alone is, uses up none where it is written and one where RocksDB replays it.
-    used: Option<u64>,
     /// The greatest floor, behind damage too.
     pub(crate) floor: u64,
     /// Where it cannot be read, block by block.
@@ -65,8 +62,11 @@ impl Log {
     }
 
     fn record(&mut self, kind: u8, payload: &[u8], head: &mut Head) {
-        if matches!(kind, FULL | FIRST) {
-            *head = Head::default();
+        match kind {
+            FULL | FIRST => *head = Head::default(),
+            MIDDLE | LAST => {}
+            // Of the log itself, as what it says of the log before: no batch.
+            _ => return,
         }
         let ends = matches!(kind, FULL | LAST);
         if head.take(payload, ends) {
@@ -89,7 +89,6 @@ impl Log {
                 self.whole = sequence.checked_sub(1);
             }
             self.begun = Some(last);
-            self.used = self.used.max(Some(last.max(sequence)));
         }
         if let Some(floor) = records.strip_prefix(&FLOOR_TAG).and_then(<[u8]>::first_chunk) {
             self.floor = self.floor.max(u64::from_le_bytes(*floor));
@@ -120,14 +119,13 @@ impl Head {
 
 /// Up to which sequence number logs, oldest first, can be replayed one behind the other; none if they hold no write.
 pub(crate) fn replayable(logs: &[Log]) -> Option<u64> {
-    let (mut reached, mut used) = (None, None);
+    let mut reached = None;
     for log in logs {
         let Some(first) = log.first else { continue };
-        if used.is_some_and(|used: u64| first > used.saturating_add(1)) {
+        if reached.is_some_and(|reached: u64| first > reached.saturating_add(1)) {
             break;
         }
         reached = reached.max(log.whole);
-        used = used.max(log.used);
     }
     reached
 }
@@ -140,7 +138,6 @@ pub(crate) fn durable(logs: &[Log]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    const MIDDLE: u8 = 3;
 
     /// A batch of one write and its floor, as the log has it.
     fn batch(sequence: u64, floor: u64) -> Vec<u8> {
@@ -168,20 +165,15 @@ mod tests {
         }
     }
 
-    /// Reopened behind a floor alone, RocksDB leaves its sequence number out; a hole of more is a hole.
     #[test]
-    fn a_number_used_up_by_a_replay_is_no_hole() {
-        let log = |bytes: &[&[u8]]| {
-            let (mut log, mut head) = (Log::default(), Head::default());
-            bytes.iter().for_each(|bytes| log.record(FULL, bytes, &mut head));
-            log
-        };
-        let mut floor = batch(9, 8);
-        floor[8] = 0;
-        let before = log(&[&batch(8, 7), &floor]);
-        assert_eq!(replayable(&[before.clone(), log(&[&batch(10, 8)])]), Some(10));
-        assert_eq!(replayable(&[before, log(&[&batch(11, 8)])]), Some(8));
-        assert_eq!(replayable(&[log(&[&batch(8, 7)]), log(&[&batch(10, 8)])]), Some(8));
+    fn what_a_log_says_of_the_one_before_is_no_batch() {
+        const PREDECESSOR: u8 = 130;
+        let (mut log, mut head) = (Log::default(), Head::default());
+        log.record(PREDECESSOR, &batch(4, 99), &mut head);
+        log.record(FIRST, &batch(8, 7)[..5], &mut head);
+        log.record(PREDECESSOR, &batch(4, 99), &mut head);
+        log.record(LAST, &batch(8, 7)[5..], &mut head);
+        assert_eq!((log.first, log.whole, log.floor), (Some(8), Some(8), 7));
     }
 
     #[test]

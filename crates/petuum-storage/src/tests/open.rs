@@ -3,7 +3,7 @@
 use super::{Opened, append, ignore, small};
 use crate::keys::{self, Family};
 use crate::{Error, NodeRecord, Store, StoreOptions};
-use petuum_types::{NodeId, codec};
+use petuum_types::{GroupId, NodeId, codec};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -145,11 +145,32 @@ fn it_works_on_a_disk_of_ones_own() {
     let real = tempfile::tempdir().unwrap();
     let dir = real.path();
     let store = Store::open(dir, StoreOptions::simulated(env.clone(), Arc::new(Unseen))).unwrap();
-    append(&store.group(petuum_types::GroupId(1)), 0..=9);
+    append(&store.group(GroupId(1)), 0..=9);
     // RocksDB's disk in memory has no sync of a whole WAL; this write syncs itself.
     store.next_boot(1).unwrap();
     drop(store);
     assert_eq!(std::fs::read_dir(dir).unwrap().count(), 0, "nothing on the real one");
     let store = Store::open(dir, StoreOptions::simulated(env, Arc::new(Unseen))).unwrap();
-    assert_eq!(store.group(petuum_types::GroupId(1)).last().unwrap().unwrap().0, 9);
+    assert_eq!(store.group(GroupId(1)).last().unwrap().unwrap().0, 9);
+}
+
+/// As a node does at each start: little is written, much of it purged, and the store closed in good order.
+#[test]
+fn a_store_opens_again_and_again() {
+    let dir = tempfile::tempdir().unwrap();
+    for life in 0..4u64 {
+        let store = Store::open(dir.path(), StoreOptions::default()).unwrap();
+        let sync = store.spawn_sync_thread();
+        let group = store.group(GroupId(1));
+        for index in life * 10..life * 10 + 10 {
+            let (told, done) = std::sync::mpsc::channel();
+            group.append([(index, vec![7; 10])], Box::new(move |outcome| told.send(outcome).unwrap())).unwrap();
+            done.recv().unwrap().unwrap();
+        }
+        group.purge(life * 10 + 9, b"marker").unwrap();
+        drop(group);
+        store.close();
+        drop(store);
+        sync.join().unwrap();
+    }
 }
