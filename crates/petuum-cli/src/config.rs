@@ -56,9 +56,10 @@ pub(crate) fn load(file: Option<&Path>, flags: &Flags) -> Result<Config, Failure
         }
         figment = figment.merge(Toml::file_exact(file));
     }
-    // PETUUM_NODE__HEARTBEAT_MS is node.heartbeat-ms. PETUUM_LOG is the logger's.
-    let env =
-        Env::prefixed("PETUUM_").ignore(&["LOG"]).map(|key| key.as_str().replace("__", ".").replace('_', "-").into());
+    // PETUUM_NODE__HEARTBEAT_MS is node.heartbeat-ms. PETUUM_LOG is the logger's, PETUUM_ENDPOINTS a client's.
+    let env = Env::prefixed("PETUUM_")
+        .ignore(&["LOG", "ENDPOINTS"])
+        .map(|key| key.as_str().replace("__", ".").replace('_', "-").into());
     figment = figment.merge(env).merge(Serialized::defaults(flags));
     let config: Config = figment.extract().map_err(|error| explain(&error))?;
     config.node.validate().map_err(Failure::new)?;

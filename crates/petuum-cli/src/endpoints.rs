@@ -8,10 +8,10 @@ use std::time::Duration;
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Endpoints {
     /// Nodes of the cluster, `host:port,…`; one is enough
-    #[arg(long, env = "PETUUM_ENDPOINTS", value_delimiter = ',', value_name = "HOST:PORT,…")]
+    #[arg(long, global = true, env = "PETUUM_ENDPOINTS", value_delimiter = ',', value_name = "HOST:PORT,…")]
     pub(crate) endpoints: Vec<String>,
     /// How long to wait for an answer, in seconds
-    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    #[arg(long, global = true, default_value_t = 30, value_name = "SECONDS")]
     pub(crate) deadline: u64,
 }
 

@@ -17,6 +17,7 @@ use petuum_storage::{Store, Syncer};
 use petuum_types::{Error, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -53,6 +54,8 @@ pub struct Node {
     inner: Arc<Inner>,
     tasks: JoinSet<()>,
     serving: watch::Sender<bool>,
+    /// Closes the database when the store is closed.
+    syncing: Option<JoinHandle<()>>,
 }
 
 impl Node {
@@ -95,11 +98,11 @@ impl Node {
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(ending.clone().watched(watching));
-        start_syncer(&inner, parts.sync, &mut tasks);
+        let syncing = start_syncer(&inner, parts.sync, &mut tasks);
         let serving = watch::Sender::new(true);
         tasks.spawn(ending.clone().watched(serve(inner.clone(), parts.listener, serving.subscribe())));
         tasks.spawn(ending.clone().watched(take_part(inner.clone(), random.u64(..))));
-        Ok(Self { inner, tasks, serving })
+        Ok(Self { inner, tasks, serving, syncing })
     }
 
     /// The address others reach it at.
@@ -141,11 +144,16 @@ impl Node {
         self.serving.send_replace(false);
         self.tasks.shutdown().await;
         self.inner.store.close();
+        // A process that ends while RocksDB is being closed can crash in the destructors of both.
+        while self.syncing.as_ref().is_some_and(|thread| !thread.is_finished()) {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
         self.inner.ending.reason().unwrap_or(Stopped::Asked)
     }
 }
 
-fn start_syncer(inner: &Arc<Inner>, mode: SyncMode, tasks: &mut JoinSet<()>) {
+/// The syncer's thread, if it has one of its own.
+fn start_syncer(inner: &Arc<Inner>, mode: SyncMode, tasks: &mut JoinSet<()>) -> Option<JoinHandle<()>> {
     // P22: after the first real write or sync error nothing is acknowledged any more and the node ends; peers carry on.
     let weak = Arc::downgrade(inner);
     inner.store.on_poison(Box::new(move |error| {
@@ -154,12 +162,12 @@ fn start_syncer(inner: &Arc<Inner>, mode: SyncMode, tasks: &mut JoinSet<()>) {
         }
     }));
     match mode {
-        // The thread ends when the store is closed; nobody needs to wait for it.
-        SyncMode::Thread => drop(inner.store.spawn_sync_thread()),
+        SyncMode::Thread => return Some(inner.store.spawn_sync_thread()),
         SyncMode::Task(latency) => {
             tasks.spawn(inner.ending.clone().watched(sync_task(inner.store.syncer(), latency)));
         }
     }
+    None
 }
 
 async fn sync_task(syncer: Syncer, mut latency: Box<dyn FnMut() -> Duration + Send>) {
