@@ -1,17 +1,13 @@
 //! `petuum ctl`: operate a cluster.
 
 use crate::endpoints::Endpoints;
+use crate::listing::{replicas, rows};
 use crate::nodes::init;
 use crate::output::{Failure, line};
 use crate::tables::TableCommand;
 use clap::Subcommand;
-use comfy_table::{Table, presets};
 use petuum_client::Client;
-use petuum_net::transport::{ChannelSettings, Connector, Tcp, channel};
-use petuum_net::wire;
-use petuum_net::wire::admin_client::AdminClient;
 use petuum_types::{GroupId, WorkerId};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Flags of `petuum ctl`.
@@ -99,26 +95,6 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
         Command::Job(command) => job(&endpoints.connect().await?, command).await,
         Command::Table(command) => command.run(&endpoints.connect().await?).await,
         Command::Worker(command) => worker(&endpoints.connect().await?, command).await,
-    }
-}
-
-/// A table of text with these headings.
-pub(crate) fn rows(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(header.to_vec());
-    table
-}
-
-/// What one node says, or why it says nothing.
-pub(crate) async fn replicas(address: &str) -> Result<Vec<wire::Replica>, Failure> {
-    let connector: Arc<dyn Connector> = Arc::new(Tcp);
-    let channel = channel(&connector, address, ChannelSettings::default()).map_err(Failure::new)?;
-    let request = wire::GetReplicasRequest { format: petuum_net::FORMAT };
-    let mut client = AdminClient::new(channel);
-    match tokio::time::timeout(Duration::from_secs(3), client.get_replicas(request)).await {
-        Ok(Ok(answer)) => Ok(answer.into_inner().replicas),
-        Ok(Err(status)) => Err(petuum_net::status::from_status(&status).into()),
-        Err(_) => Err(Failure::new("no answer within 3 s")),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `petuum demo`: train twice, once in peace and once under SIGKILL, and check that every clock counted once.
 
-use crate::ctl::replicas;
+use crate::listing::replicas;
 use crate::nodes::{LocalCluster, Shape};
 use crate::output::{Failure, line};
 use crate::training::{Plan, Training};

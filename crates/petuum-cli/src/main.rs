@@ -8,6 +8,7 @@ mod ctl;
 mod demo;
 mod endpoints;
 mod initial;
+mod listing;
 mod local;
 mod nodes;
 mod output;

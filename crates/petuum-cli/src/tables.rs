@@ -1,7 +1,7 @@
 //! `petuum ctl table`: a job's tables.
 
-use crate::ctl::{replicas, rows};
 use crate::initial::InitialValues;
+use crate::listing::{replicas, rows};
 use crate::output::{Failure, line, note};
 use clap::{Subcommand, ValueEnum};
 use petuum_client::{Client, TableDefinition};

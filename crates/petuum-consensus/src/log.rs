@@ -2,9 +2,9 @@
 //! form and which record things are kept, and when openraft may be told that they are durable.
 //!
 //! Invariants: votes and entries reach the one WAL in the order openraft writes them; a callback says durable only
-//! after a sync that began later than the write; a hole is an error, never skipped, or a leader would send a log with a gap; a reader returns at least one
-//! entry however large it is, and else at most a frame. What was appended last is also kept in memory, for those who read
-//! it next; a store that failed or is closed answers nothing from there either (P22).
+//! after a sync that began later than the write; a hole is an error, never skipped, or a leader would send a log with a
+//! gap; a reader returns at least one entry however large it is, and else at most a frame. What was appended last is also
+//! kept in memory, for those who read it next; a store that failed or is closed answers nothing from there either (P22).
 
 use crate::frame;
 use crate::recent::{Recent, Room};

@@ -2,10 +2,10 @@
 //! have RocksDB search, copy and check them once for each.
 //!
 //! Not here: any say in what the log is. Invariants: what is here is a run of entries without a hole, each as the store
-//! has it. It is never more than a number of bytes
-//! and entries of one group, and of bytes of all groups of a node (G10), but for the newest entry of each group, however
-//! large. Stored bytes are counted: an entry that came from a leader is a slice of the message it came in and keeps all
-//! of that alive, so that small ones may hold more memory than is counted; hence the limit of entries.
+//! has it. It is never more than a number of bytes and entries of one group, and of bytes of all groups of a node (G10),
+//! but for the newest entry of each group, however large. Stored bytes are counted: an entry that came from a leader is a
+//! slice of the message it came in and keeps all of that alive, so that small ones may hold more memory than is counted;
+//! hence the limit of entries.
 
 use crate::frame;
 use crate::types::{Entry, Payload};

@@ -1,16 +1,18 @@
 //! The replicas a node holds.
 
+use crate::NodeSettings;
+use crate::ending::Ending;
 use crate::gather::Gatherer;
 use crate::identity::Identity;
 use crate::machine::{ControlCell, ControlMachine, ShardCell, ShardMachine};
-use crate::shared::Inner;
+use crate::watermark::Watermark;
 use petuum_consensus::{Consensus, Group, MachineFactory};
 use petuum_control::control_members;
 use petuum_types::map::ShardMap;
 use petuum_types::{Error, ErrorKind, GroupId, NodeId, ShardId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The groups a node is a member of, with all their members and addresses; the control group first.
@@ -67,21 +69,31 @@ pub struct Running {
     pub shards: BTreeMap<ShardId, ShardReplica>,
 }
 
+/// What groups need of the node they run on.
+#[derive(Clone, Copy)]
+pub(crate) struct Around<'a> {
+    pub(crate) settings: &'a NodeSettings,
+    pub(crate) watermark: &'a Watermark,
+    pub(crate) ending: &'a Ending,
+    /// Set once the node is to end: no further group is started.
+    pub(crate) stopping: &'a AtomicBool,
+}
+
 impl Running {
     /// Starts every group, and forms those this node should lead and that were never formed.
     ///
     /// # Errors
     /// If a group cannot be recovered from the store; [`ErrorKind::Unavailable`] if the node is stopped meanwhile.
-    pub(crate) async fn start(inner: &Inner, identity: Identity, consensus: Consensus) -> Result<Self, Error> {
+    pub(crate) async fn start(around: Around<'_>, identity: Identity, consensus: Consensus) -> Result<Self, Error> {
         let mut running = Self { identity, consensus, control: None, shards: BTreeMap::new() };
         for (id, members) in groups_of(&running.identity.map, running.identity.node) {
-            if inner.stopping.load(Ordering::SeqCst) {
+            if around.stopping.load(Ordering::SeqCst) {
                 return Err(Error::new(ErrorKind::Unavailable, "this node is stopping"));
             }
             match id.shard() {
                 None => running.control = Some(start_control(&running.consensus, members).await?),
                 Some(shard) => {
-                    let replica = start_shard(inner, &running.consensus, shard, members).await?;
+                    let replica = start_shard(around, &running.consensus, shard, members).await?;
                     running.shards.insert(shard, replica);
                 }
             }
@@ -90,7 +102,7 @@ impl Running {
             if preferred_leader(&running.identity.map, id) == Some(running.identity.node) {
                 group.initialize().await?;
             } else {
-                tokio::spawn(form_later(group.clone(), Duration::from_millis(4 * inner.settings.election_max_ms)));
+                tokio::spawn(form_later(group.clone(), Duration::from_millis(4 * around.settings.election_max_ms)));
             }
         }
         Ok(running)
@@ -137,18 +149,18 @@ async fn start_control(consensus: &Consensus, members: BTreeMap<NodeId, String>)
 }
 
 async fn start_shard(
-    inner: &Inner,
+    around: Around<'_>,
     consensus: &Consensus,
     shard: ShardId,
     members: BTreeMap<NodeId, String>,
 ) -> Result<ShardReplica, Error> {
-    let staged_bytes_max = inner.settings.staged_bytes_max;
+    let staged_bytes_max = around.settings.staged_bytes_max;
     let shard_settings = petuum_shard::Settings { staged_bytes_max, ..petuum_shard::Settings::default() };
     let cell = ShardCell::new(shard, shard_settings);
     let machine = cell.clone();
     let factory: MachineFactory = Arc::new(move || Box::new(ShardMachine::fresh(machine.clone())));
     let group = consensus.start_group(GroupId::of_shard(shard), members, factory).await?;
-    let watermark = inner.watermark.clone();
-    let gatherer = Gatherer::start(cell.clone(), group.clone(), watermark, &inner.settings, &inner.ending);
+    let watermark = around.watermark.clone();
+    let gatherer = Gatherer::start(cell.clone(), group.clone(), watermark, around.settings, around.ending);
     Ok(ShardReplica { cell, group, gatherer })
 }

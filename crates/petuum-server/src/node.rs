@@ -3,7 +3,7 @@
 use crate::driver;
 use crate::ending::{Ending, Stopped};
 use crate::formation::introduce;
-use crate::groups::Running;
+use crate::groups::{Around, Running};
 use crate::identity::Identity;
 use crate::peers::Peers;
 use crate::services;
@@ -30,6 +30,9 @@ pub enum SyncMode {
     /// A task that waits for the returned time before each sync: the simulator's disk.
     Task(Box<dyn FnMut() -> Duration + Send>),
 }
+
+/// How long a node that stops waits for its database to be closed.
+const CLOSING_MAX: Duration = Duration::from_secs(5);
 
 /// What a node is made of.
 pub struct Parts {
@@ -145,8 +148,14 @@ impl Node {
         self.tasks.shutdown().await;
         self.inner.store.close();
         // A process that ends while RocksDB is being closed can crash in the destructors of both.
-        while self.syncing.as_ref().is_some_and(|thread| !thread.is_finished()) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+        // A disk that is stuck in an fsync does not keep it alive, though.
+        let closing = async {
+            while self.syncing.as_ref().is_some_and(|thread| !thread.is_finished()) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        if tokio::time::timeout(CLOSING_MAX, closing).await.is_err() {
+            tracing::warn!("the database is not closed after {CLOSING_MAX:?}: its disk does not answer");
         }
         self.inner.ending.reason().unwrap_or(Stopped::Asked)
     }
@@ -229,7 +238,13 @@ async fn start_groups(inner: &Arc<Inner>, identity: Identity, seed: u64) -> Resu
     };
     let consensus = Consensus::new(parts)?;
     assert!(inner.consensus.set(consensus.clone()).is_ok(), "a node starts its groups once");
-    let running = Running::start(inner, identity, consensus).await?;
+    let around = Around {
+        settings: &inner.settings,
+        watermark: &inner.watermark,
+        ending: &inner.ending,
+        stopping: &inner.stopping,
+    };
+    let running = Running::start(around, identity, consensus).await?;
     tracing::info!(node = %running.identity.node, shards = running.shards.len(), "this node takes part");
     assert!(inner.running.set(running).is_ok(), "a node starts its groups once");
     Ok(())

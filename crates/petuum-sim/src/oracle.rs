@@ -200,7 +200,6 @@ impl UnitVectors {
         let kept = rejoined_from.unwrap_or(start);
         let joined_unheard = rejoined_from.is_some() && kept > progress.attempted();
         progress.unknown |= joined_unheard && !progress.removed;
-        let joined_unheard = joined_unheard || progress.removed && kept == progress.attempted();
         if !joined_unheard && !(progress.acked..=progress.attempted()).contains(&kept) || start < kept {
             return Err(Violation(format!(
                 "worker {worker} begins at clock {start}, its first {kept} clocks count; {} clocks were acknowledged and \

@@ -20,7 +20,7 @@ const LYING_SEEDS: Range<u64> = 1..11;
 /// Seeds whose traces CI compares.
 const META_SEEDS: Range<u64> = 1..4;
 /// Seeds of the swarm that CI runs.
-const SWARM_SEEDS: Range<u64> = 1..51;
+const SWARM_SEEDS: Range<u64> = 1..101;
 /// Seeds of the swarm that CI runs at least, whatever its time.
 const SWARM_SEEDS_MIN: u64 = 50;
 /// Seeds of the first scenario that CI runs.

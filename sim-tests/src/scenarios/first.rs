@@ -6,7 +6,7 @@ use std::time::Duration;
 use petuum_client::WorkerOptions;
 
 use super::faults::Kind;
-use super::run::{Drawn, Plan};
+use super::plan::{Drawn, Plan};
 use super::setup::{Shape, draw_settings};
 
 /// Longer than any fault keeps a worker away: none is removed.

@@ -4,6 +4,7 @@
 //!   run.rs     one seed's run: shape and plan, faults, peace, figures
 //!   first.rs   a plan: five kinds of faults, each once
 //!   swarm.rs   a plan: any kinds at any rate, every setting drawn anew
+//!   plan.rs    what a seed comes to
 //!   setup.rs   the cluster, its job and its workers
 //!   worker.rs  what a worker computes, and where it can be stopped inside a clock
 //!   faults/    which faults happen when, and what heals them
@@ -24,6 +25,7 @@ mod first;
 mod mutants;
 mod named;
 mod peace;
+mod plan;
 mod report;
 mod run;
 mod seed;

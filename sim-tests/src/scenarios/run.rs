@@ -5,25 +5,12 @@ use petuum_sim::history::What;
 
 use super::faults::{Faults, Kind};
 use super::report::{Report, Work};
-use super::setup::{self, Shape};
+use super::setup;
 use super::stage::Stage;
 use super::{first, peace, swarm};
 
 /// Begins what is said of a run in which something that it is for did not happen.
 pub(super) const VACUOUS: &str = "the run shows nothing";
-
-/// Which faults a run has.
-pub(super) struct Plan {
-    pub(super) faults: Vec<Kind>,
-    /// Whether the product is clumsy at some of its places.
-    pub(super) clumsy: bool,
-}
-
-/// What a seed comes to.
-pub(super) struct Drawn {
-    pub(super) shape: Shape,
-    pub(super) plan: Plan,
-}
 
 /// A kind of run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use petuum_client::WorkerOptions;
 
 use super::faults::Kind;
-use super::run::{Drawn, Plan};
+use super::plan::{Drawn, Plan};
 use super::setup::{Shape, draw_settings};
 
 /// Kinds that a seed has at least; with fewer than this many, faults could not meet.

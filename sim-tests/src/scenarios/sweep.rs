@@ -11,7 +11,7 @@ use super::run::Scenario;
 use super::seed::{Running, Stopwatch, Variant, wait};
 
 /// Seeds of a sweep from which on it must have shown everything that is switched on.
-const WHOLE: usize = 60;
+const WHOLE: usize = 50;
 
 /// Figures that a swarm's median seed must reach, once a sweep is whole.
 const MEDIANS: [(&str, u64); 5] =

@@ -37,8 +37,9 @@ pub(super) struct Place {
     /// The time that syncs take now.
     sync_latency: Arc<Mutex<(Duration, Duration)>>,
     failpoints: Failpoints,
-    /// Told to hand its leaderships over and end.
-    stop: Notify,
+    /// Tells the node that runs now to hand its leaderships over and end; a new one with each start, so that a word
+    /// that came too late stops nobody else.
+    stop: RefCell<Rc<Notify>>,
     /// Whether the node has ended by itself since its last start.
     ended: Cell<bool>,
     /// Whether a node that ends with an error is no error of the simulation.
@@ -70,7 +71,7 @@ impl Place {
             sync_latency: Arc::new(Mutex::new(machine.sync_latency)),
             machine,
             failpoints,
-            stop: Notify::new(),
+            stop: RefCell::default(),
             ended: Cell::new(false),
             may_fail: Cell::new(false),
             starts: Cell::new(0),
@@ -93,7 +94,7 @@ impl Place {
 
     /// Has the node hand its leaderships over and end.
     pub(super) fn ask_to_stop(&self) {
-        self.stop.notify_one();
+        self.stop.borrow().notify_one();
     }
 
     /// Whether the node has ended by itself, well or not, since its last start.
@@ -131,6 +132,7 @@ impl Place {
 pub(super) async fn run(place: Rc<Place>) -> turmoil::Result {
     place.failpoints.enter(&place.name);
     place.ended.set(false);
+    place.stop.replace(Rc::default());
     let ended = live(&place).await;
     place.ended.set(true);
     // Without power it is dead and does not know: what it finds wrong now, nobody sees.
@@ -154,9 +156,10 @@ async fn live(place: &Place) -> turmoil::Result {
     };
     let node = Rc::new(Node::start(parts)?);
     place.node.replace(Rc::downgrade(&node));
+    let stop = Rc::clone(&place.stop.borrow());
     let stopped = tokio::select! {
         stopped = node.ended() => stopped,
-        () = place.stop.notified() => Rc::try_unwrap(node).map_err(|_| "somebody looks at the node")?.stop().await,
+        () = stop.notified() => Rc::try_unwrap(node).map_err(|_| "somebody looks at the node")?.stop().await,
     };
     match stopped {
         Stopped::Asked => Ok(()),

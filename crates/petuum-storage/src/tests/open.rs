@@ -162,6 +162,9 @@ fn a_store_opens_again_and_again() {
         let store = Store::open(dir.path(), StoreOptions::default()).unwrap();
         let sync = store.spawn_sync_thread();
         let group = store.group(GroupId(1));
+        let purged = group.purged().unwrap().map(|(upto, _)| upto);
+        assert_eq!(purged, (life * 10).checked_sub(1), "life {life}");
+        assert_eq!(group.last().unwrap(), None, "life {life}");
         for index in life * 10..life * 10 + 10 {
             let (told, done) = std::sync::mpsc::channel();
             group.append([(index, vec![7; 10])], Box::new(move |outcome| told.send(outcome).unwrap())).unwrap();

@@ -22,7 +22,7 @@ impl Faults {
 
     pub(super) fn stop_node(&mut self, stage: &Stage) {
         let node = self.any_node(stage);
-        if stage.cluster.is_up(&node) {
+        if stage.cluster.is_up(&node) && !stage.cluster.has_ended(&node) {
             stage.cluster.ask_to_stop(&node);
             self.heal_in(1000..5000, stage, Heal::Restart(Kind::StopNode, node));
         } else {
