@@ -5,6 +5,7 @@ use super::small;
 use crate::StoreOptions;
 use crate::testing::{Disk, Report, crashes_keep_what_was_acknowledged};
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 struct Files {
@@ -22,10 +23,17 @@ impl Files {
         Self { dir, write_buffer_bytes, synced: BTreeMap::new(), dice: fastrand::Rng::with_seed(seed), loses }
     }
 
+    /// With their lengths. A WAL may vanish between its being listed and measured: the database deletes those whose writes
+    /// have reached tables in the background.
     fn wals(&self) -> BTreeMap<PathBuf, u64> {
         let files = std::fs::read_dir(self.dir.path()).unwrap().map(|entry| entry.unwrap());
         let wals = files.filter(|entry| entry.path().extension().is_some_and(|ext| ext == "log"));
-        wals.map(|entry| (entry.path(), entry.metadata().unwrap().len())).collect()
+        let length = |entry: std::fs::DirEntry| match entry.metadata() {
+            Ok(metadata) => Some((entry.path(), metadata.len())),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => panic!("{}: {error}", entry.path().display()),
+        };
+        wals.filter_map(length).collect()
     }
 }
 
