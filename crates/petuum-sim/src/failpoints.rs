@@ -136,7 +136,6 @@ impl Handler for Board {
         }
         tracing::info!(%host, point = point.name(), "the power goes at a failpoint");
         if let Some(disk) = state.disks.get(&host) {
-            // Waits for the disk's background jobs: how far they are is a matter of real time, and no seed decides it.
             disk.power_off();
         }
         for other in state.hosts.iter().filter(|other| **other != host) {

@@ -1,7 +1,7 @@
 //! The loop of a simulation: turmoil's steps, with everything around them that makes one seed give one run.
 //!
 //! Around every call that can run a host's code it holds the thread's clock at virtual time ([`crate::clock`]), seeds
-//! RocksDB's random numbers, and after it lets RocksDB's background jobs on the attached disks run to their end. It knows machines
+//! RocksDB's random numbers, and after it runs RocksDB's background jobs on the attached disks. It knows machines
 //! (a host and its disk) and their deaths, and nothing of what runs on them.
 
 use std::collections::BTreeMap;
@@ -98,6 +98,7 @@ impl<'a> Simulation<'a> {
         F: Fn() -> Fut + 'a,
         Fut: Future<Output = turmoil::Result> + 'static,
     {
+        disk.run_jobs_between_steps();
         self.disks.insert(name.to_owned(), disk.clone());
         self.add(name);
         self.inside(|sim| sim.host(name, software));

@@ -25,7 +25,7 @@ impl Shared {
     }
 }
 
-/// Waits for the background jobs of one `Env`. Safe to outlive the `Env`.
+/// The background jobs of one `Env`. Safe to outlive the `Env`.
 pub(super) struct Jobs(*mut c_void);
 
 // SAFETY: the pointer leads to a C++ shared_ptr of an object that does its own locking; it is only read until freed,
@@ -35,27 +35,34 @@ unsafe impl Send for Jobs {}
 unsafe impl Sync for Jobs {}
 
 impl Jobs {
-    /// Returns when RocksDB has no job queued or running.
+    /// Runs what is ready, and returns when no job runs. The `Env` must be alive: its threads run them.
+    pub(super) fn settle(&self) {
+        // SAFETY: the pointer came from `petuum_sim_env_create` and is freed only by `Drop`; the owner of `self` owns the
+        // `Env` too.
+        unsafe { petuum_sim_jobs_settle(self.0) }
+    }
+
+    /// Returns when no job runs.
     pub(super) fn wait_idle(&self) {
-        // SAFETY: the pointer came from `petuum_sim_env_create` and is freed only by `Drop`.
+        // SAFETY: as above.
         unsafe { petuum_sim_jobs_wait_idle(self.0) }
     }
 
-    /// Jobs that RocksDB schedules from now on wait until they are released, or do so no more.
-    pub(super) fn hold(&self, hold: bool) {
+    /// Jobs that RocksDB schedules from now on wait for a call of [`Jobs::settle`] or for a new log.
+    pub(super) fn queue(&self) {
         // SAFETY: as above.
-        unsafe { petuum_sim_jobs_hold(self.0, hold) }
+        unsafe { petuum_sim_jobs_queue(self.0) }
     }
 
-    /// Jobs wait again, if a writer could have waited for them meanwhile.
-    pub(super) fn step_ends(&self) {
+    /// Jobs that RocksDB schedules from now on wait until they are released, or for a new log.
+    pub(super) fn hold(&self) {
         // SAFETY: as above.
-        unsafe { petuum_sim_jobs_step_ends(self.0) }
+        unsafe { petuum_sim_jobs_hold(self.0) }
     }
 
-    /// Lets the jobs begin that wait; how many they were. The `Env` must be alive: its threads run them.
+    /// Makes the jobs ready that are held back; how many they were.
     pub(super) fn release(&self) -> usize {
-        // SAFETY: as above; the owner of `self` owns the `Env` too.
+        // SAFETY: as above.
         unsafe { petuum_sim_jobs_release(self.0) }
     }
 }
@@ -87,9 +94,10 @@ pub(super) fn seed_thread(seed: u32) {
 unsafe extern "C" {
     fn petuum_sim_seed_thread(seed: u32);
     fn petuum_sim_env_create(ops: *const DiskOps, model: *const c_void, jobs: *mut *mut c_void) -> *mut rocksdb_env_t;
+    fn petuum_sim_jobs_settle(jobs: *mut c_void);
     fn petuum_sim_jobs_wait_idle(jobs: *mut c_void);
-    fn petuum_sim_jobs_hold(jobs: *mut c_void, hold: bool);
-    fn petuum_sim_jobs_step_ends(jobs: *mut c_void);
+    fn petuum_sim_jobs_queue(jobs: *mut c_void);
+    fn petuum_sim_jobs_hold(jobs: *mut c_void);
     fn petuum_sim_jobs_release(jobs: *mut c_void) -> usize;
     fn petuum_sim_jobs_free(jobs: *mut c_void);
 }

@@ -12,7 +12,7 @@
 //! ```text
 //!   rocksdb::DB ── Env ── shim.cc ── DiskOps (ffi.rs) ── Mutex<Model> (model/) ── Rules (rules.rs)
 //!   the store, before it opens ───── LogFiles (files.rs) ──────┘
-//!                   └ counts and holds background jobs: Disk::settle waits until none runs
+//!                   └ runs background jobs at once, or between steps only
 //! ```
 //!
 //! Database paths: the Rust bindings create the database's folder in the *real* file system before they open it. Use
@@ -125,45 +125,43 @@ impl Disk {
         options.set_log_level(rocksdb::LogLevel::Fatal);
     }
 
-    /// Holds background jobs (flushes, compactions, deletions) back: they stay pending until a [`Disk::step`] lets all
-    /// begin, which happens in one of `one_in` steps, drawn from `seed`, or until the second new write-ahead log since,
-    /// when writers would begin to wait for them. A power failure finds them pending at any step in between.
+    /// Has RocksDB's background jobs (flushes, compactions, deletions) run between steps only, at [`Disk::step`], and when
+    /// a write-ahead log is begun. They then never run beside the caller, so that what they have done at any time is the
+    /// same in every run. The caller must not wait for one in a call of its own, as a flush does unless told not to.
+    pub fn run_jobs_between_steps(&self) {
+        self.inner.jobs.queue();
+    }
+
+    /// Holds background jobs back: they stay pending until a [`Disk::step`] lets all begin, which happens in one of
+    /// `one_in` steps, drawn from `seed`, or until the next write-ahead log, when writers would begin to wait for them. A
+    /// power failure finds them pending at any step in between.
     ///
     /// # Panics
     /// If `one_in` is 0.
     pub fn hold_background_jobs(&self, seed: u64, one_in: u32) {
         assert!(one_in > 0, "jobs that never begin would stop every writer");
         *self.held() = Some(Held { random: fastrand::Rng::with_seed(seed), one_in });
-        self.inner.jobs.hold(true);
+        self.inner.jobs.hold();
     }
 
     fn held(&self) -> MutexGuard<'_, Option<Held>> {
         self.inner.held.lock().expect("nothing panics while it is held")
     }
 
-    /// A step of the simulation has ended: held jobs may begin, and those that have run to their end.
+    /// A step of the simulation has ended: background jobs run, and those that are held back may.
     pub fn step(&self) {
         let begin = self.held().as_mut().is_some_and(|held| held.random.u32(..held.one_in) == 0);
-        self.settle();
-        self.inner.jobs.step_ends();
         if begin {
             let begun = self.inner.jobs.release();
             self.inner.shared.model().counters.jobs_held += begun as u64;
-            self.settle();
         }
+        self.inner.jobs.settle();
     }
 
-    /// Waits until RocksDB has no flush, compaction or deletion running, nor any queued that is not held back.
-    ///
-    /// Its threads run in real time. Called between two steps of a simulation, this makes them infinitely fast instead,
-    /// so that what they have done at a step is the same in every run.
-    pub fn settle(&self) {
-        self.inner.jobs.wait_idle();
-    }
-
-    /// Takes the power away: settles, then lets every operation fail until [`Disk::power_on`].
+    /// Takes the power away: waits for background jobs that run (none does beside a step, see
+    /// [`Disk::run_jobs_between_steps`]), then lets every operation fail until [`Disk::power_on`].
     pub fn power_off(&self) {
-        self.settle();
+        self.inner.jobs.wait_idle();
         self.inner.shared.model().powered = false;
     }
 

@@ -2,8 +2,8 @@
 //
 // It holds no state of files of its own: every operation is one call through the table of functions that Rust passes,
 // so that what is durable, lost or refused is decided, and tested, in one place. It adds two things that only C++ can
-// see: how many background jobs RocksDB has queued or running, so that the simulator can wait for them, and a logger
-// that writes nothing, because RocksDB's information log is full of wall-clock time.
+// do: it decides when RocksDB's background jobs run, and it has a logger that writes nothing, because RocksDB's
+// information log is full of wall-clock time.
 
 #include <condition_variable>
 #include <deque>
@@ -208,15 +208,19 @@ struct Job {
   static void Cancel(void* self);
 };
 
-// Background jobs (flushes, compactions, deletions) that RocksDB has queued or is running.
+// Background jobs (flushes, compactions, deletions) that RocksDB has scheduled.
 //
-// While they are held back, a job that RocksDB schedules waits until it is released: it is pending, as on a machine whose
-// threads are slow, and the writes go on into new logs. RocksDB lets writers wait for a flush when a family has filled
-// two buffers, and the simulator's only thread may not wait for itself: so from the second new log since a job was held
-// no job waits until the step is over.
+// At first a job starts at once, on a thread of its own. Once they are queued instead, they run one at a time while the
+// thread that uses the database waits: between two steps, and whenever a log is begun. Two threads that change one disk
+// at a time of the machine's choosing would make it another disk in every run, down to which unlinked file a power
+// failure brings back.
+//
+// Jobs may also be held back: a job then waits until it is released, as on a machine whose threads are slow, and the
+// writes go on into a new log. RocksDB lets writers wait for a flush when a family has filled two buffers, and the
+// simulator's only thread may not wait for itself: so nothing is held back over the beginning of a log.
 class Jobs {
  public:
-  struct Held {
+  struct Scheduled {
     Env* env;
     Job* job;
     Env::Priority priority;
@@ -224,78 +228,95 @@ class Jobs {
     void Start() const;
   };
 
-  void Begin() {
-    std::lock_guard<std::mutex> guard(mutex_);
-    ++open_;
+  void Add(const Scheduled& scheduled) {
+    {
+      std::lock_guard<std::mutex> guard(mutex_);
+      if (queueing_) {
+        (holding_ && !draining_ ? held_ : ready_).push_back(scheduled);
+        return;
+      }
+      ++open_;
+    }
+    scheduled.Start();
   }
   void End() {
     std::lock_guard<std::mutex> guard(mutex_);
     if (--open_ == 0) idle_.notify_all();
   }
-  // Without a time limit on purpose: a limit would be measured by a clock, and the simulator lies about clocks.
+  // Runs what is ready. Without a time limit on purpose: a limit would be measured by a clock, and the simulator lies
+  // about clocks.
+  void Settle() {
+    std::unique_lock<std::mutex> guard(mutex_);
+    if (draining_) return;  // a job begins a log
+    draining_ = true;
+    while (!ready_.empty()) {
+      const Scheduled next = ready_.front();
+      ready_.pop_front();
+      ++open_;
+      guard.unlock();
+      next.Start();
+      guard.lock();
+      idle_.wait(guard, [this] { return open_ == 0; });
+    }
+    draining_ = false;
+    guard.unlock();
+    WaitIdle();
+  }
   void WaitIdle() {
     std::unique_lock<std::mutex> guard(mutex_);
     idle_.wait(guard, [this] { return open_ == 0; });
   }
-  void SetHolding(bool holding) {
-    {
-      std::lock_guard<std::mutex> guard(mutex_);
-      holding_ = holding;
-    }
-    if (!holding) Release();
-  }
-  bool Hold(const Held& held) {
+  void SetQueueing() {
     std::lock_guard<std::mutex> guard(mutex_);
-    bool hold = holding_ && !passing_;
-    if (hold) held_.push_back(held);
-    return hold;
+    queueing_ = true;
   }
-  // A log is begun: if another was since a job was held back, a writer may wait for that job and for those it schedules.
-  void LogBegins() {
-    {
-      std::lock_guard<std::mutex> guard(mutex_);
-      passing_ = passing_ || !held_.empty();
-    }
-    Release();
-  }
-  void StepEnds() {
+  void SetHolding() {
     std::lock_guard<std::mutex> guard(mutex_);
-    passing_ = false;
+    queueing_ = holding_ = true;
   }
-  // Returns how many there were.
+  // Nothing is held back any more; how many were. They run when the disk settles.
   size_t Release() {
-    std::deque<Held> released;
-    {
-      std::lock_guard<std::mutex> guard(mutex_);
-      released.swap(held_);
-      open_ += released.size();
-    }
-    for (const Held& held : released) held.Start();
-    return released.size();
+    std::lock_guard<std::mutex> guard(mutex_);
+    const size_t released = held_.size();
+    ready_.insert(ready_.end(), held_.begin(), held_.end());
+    held_.clear();
+    return released;
   }
-  // The held jobs of a database that closes are dropped. Returns how many.
-  int Drop(void* tag, Env::Priority priority) {
-    std::deque<Held> dropped;
+  void LogBegins() {
+    Release();
     {
       std::lock_guard<std::mutex> guard(mutex_);
-      std::deque<Held> kept;
-      for (const Held& held : held_) {
-        (held.tag == tag && held.priority == priority ? dropped : kept).push_back(held);
+      if (!queueing_) return;
+    }
+    Settle();
+  }
+  // The waiting jobs of a database that closes are dropped. Returns how many.
+  int Drop(void* tag, Env::Priority priority) {
+    std::deque<Scheduled> dropped;
+    {
+      std::lock_guard<std::mutex> guard(mutex_);
+      for (auto* waiting : {&ready_, &held_}) {
+        std::deque<Scheduled> kept;
+        for (const Scheduled& job : *waiting) {
+          (job.tag == tag && job.priority == priority ? dropped : kept).push_back(job);
+        }
+        waiting->swap(kept);
       }
-      held_.swap(kept);
       open_ += dropped.size();
     }
-    for (const Held& held : dropped) Job::Cancel(held.job);
+    for (const Scheduled& job : dropped) Job::Cancel(job.job);
     return static_cast<int>(dropped.size());
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable idle_;
-  uint64_t open_ = 0;
+  uint64_t open_ = 0;  // running, or about to
+  bool queueing_ = false;
   bool holding_ = false;
-  bool passing_ = false;
-  std::deque<Held> held_;
+  bool draining_ = false;
+  std::deque<Scheduled> ready_;
+  std::deque<Scheduled> held_;
 };
 
 void Job::Run(void* self) {
@@ -445,10 +466,7 @@ class SimEnv final : public CompositeEnvWrapper {
       : CompositeEnvWrapper(Env::Default(), fs), jobs_(std::move(jobs)) {}
   const char* Name() const override { return "PetuumSimulatedEnv"; }
   void Schedule(void (*run)(void*), void* argument, Priority priority, void* tag, void (*cancel)(void*)) override {
-    auto* job = new Job{jobs_, run, argument, cancel};
-    if (jobs_->Hold({this, job, priority, tag})) return;
-    jobs_->Begin();
-    Start(job, priority, tag);
+    jobs_->Add({this, new Job{jobs_, run, argument, cancel}, priority, tag});
   }
   int UnSchedule(void* tag, Priority priority) override {
     return jobs_->Drop(tag, priority) + CompositeEnvWrapper::UnSchedule(tag, priority);
@@ -461,7 +479,7 @@ class SimEnv final : public CompositeEnvWrapper {
   std::shared_ptr<Jobs> jobs_;
 };
 
-void Jobs::Held::Start() const { static_cast<SimEnv*>(env)->Start(job, priority, tag); }
+void Jobs::Scheduled::Start() const { static_cast<SimEnv*>(env)->Start(job, priority, tag); }
 
 }  // namespace
 
@@ -480,11 +498,13 @@ rocksdb_env_t* petuum_sim_env_create(const DiskOps* ops, const void* model, void
 // how full a memtable is, so when it is flushed and the log changes.
 void petuum_sim_seed_thread(uint32_t seed) { Random::GetTLSInstance()->Reset(seed); }
 
+void petuum_sim_jobs_settle(void* jobs) { (*static_cast<std::shared_ptr<Jobs>*>(jobs))->Settle(); }
+
 void petuum_sim_jobs_wait_idle(void* jobs) { (*static_cast<std::shared_ptr<Jobs>*>(jobs))->WaitIdle(); }
 
-void petuum_sim_jobs_hold(void* jobs, bool hold) { (*static_cast<std::shared_ptr<Jobs>*>(jobs))->SetHolding(hold); }
+void petuum_sim_jobs_queue(void* jobs) { (*static_cast<std::shared_ptr<Jobs>*>(jobs))->SetQueueing(); }
 
-void petuum_sim_jobs_step_ends(void* jobs) { (*static_cast<std::shared_ptr<Jobs>*>(jobs))->StepEnds(); }
+void petuum_sim_jobs_hold(void* jobs) { (*static_cast<std::shared_ptr<Jobs>*>(jobs))->SetHolding(); }
 
 size_t petuum_sim_jobs_release(void* jobs) { return (*static_cast<std::shared_ptr<Jobs>*>(jobs))->Release(); }
 

@@ -146,6 +146,34 @@ fn pending(seed: u64) -> (Vec<u64>, Counters) {
 }
 
 #[test]
+fn queued_jobs_run_at_a_step_or_a_new_log_and_at_no_other_time() {
+    let disk = Disk::new();
+    disk.run_jobs_between_steps();
+    let db = open(&disk, WRITE_BUFFER_SMALL).unwrap();
+    let count = |what: &str| db.property_int_value_cf(db.cf_handle("log").unwrap(), what).unwrap().unwrap();
+    let (pending, tables) = ("rocksdb.num-immutable-mem-table", "rocksdb.num-files-at-level0");
+    let (mut written, mut most_tables) = (0, 0);
+    for step in 0..20 {
+        while count(pending) == 0 {
+            put(&db, written, written + 1).unwrap();
+            written += 1;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        assert_eq!(count(pending), 1, "step {step}: a job ran beside the writer");
+        if step % 3 == 0 {
+            // Into the next log: its beginning lets the flush run, or this writer would wait for ever.
+            put(&db, written, written + 500).unwrap();
+            written += 500;
+        }
+        disk.step();
+        assert_eq!(count(pending), 0, "step {step}: a job did not run");
+        most_tables = most_tables.max(count(tables));
+    }
+    assert!(most_tables > 0);
+    fail_power(&disk, db, 1);
+}
+
+#[test]
 fn held_jobs_stay_pending_begin_at_a_step_and_never_stop_a_writer() {
     let (recovered, counters) = pending(1);
     assert_eq!(recovered, (0..20).map(|life| 400 * life).collect::<Vec<_>>(), "all was synced");
