@@ -14,12 +14,14 @@ pub type FreeBytes = Arc<dyn Fn(&Path) -> std::io::Result<u64> + Send + Sync>;
 /// The store's own lock, beside RocksDB's `LOCK`.
 const LOCK: &str = "STORE-LOCK";
 
+const KIB: u64 = 1024;
 const MIB: usize = 1024 * 1024;
 /// Small records only: votes, marks, manifests.
 const META_WRITE_BUFFER_BYTES: usize = 4 * MIB;
-/// Table files of the log that are merged at once; at four, RocksDB's default, merging took as much processor time as
-/// writing them.
-const LOG_FILES_MERGED: i32 = 16;
+/// A value from this size on is kept beside the table of its key, in a blob file, and not written again when tables are
+/// merged. Entries are large and soon purged: with their values in the tables, merging took as much processor time as
+/// all other work of the store.
+const BLOB_BYTES_MIN: u64 = KIB;
 
 /// How a store is opened.
 #[derive(Clone)]
@@ -68,8 +70,8 @@ impl StoreOptions {
         Self { env: Some(env), background_jobs: 1, text_log: false, free_bytes, files, ..Self::default() }
     }
 
-    /// `chained`: whether each write-ahead log tells of its predecessor, and RocksDB verifies it.
-    pub(crate) fn database(&self, chained: bool) -> Options {
+    /// For a database in `path`. `chained`: whether each write-ahead log tells of its predecessor, and RocksDB verifies it.
+    pub(crate) fn database(&self, path: &Path, chained: bool) -> Options {
         // The bindings have no setter for this one, so it goes through RocksDB's own text form.
         let text = format!("track_and_verify_wals={chained}");
         let options = Options::default().get_options_from_string(text);
@@ -94,6 +96,9 @@ impl StoreOptions {
         options.set_max_background_jobs(i32::from(self.background_jobs.max(1)));
         // Table files reach the disk as they are written, so that a flush does not hold up the log's fsync.
         options.set_bytes_per_sync(MIB as u64);
+        // What was just written is read again from memory or not at all: in the page cache it would only cost copies, and
+        // push out what others read.
+        options.set_use_direct_io_for_flush_and_compaction(self.env.is_none() && takes_direct_writes(path));
         options.set_stats_dump_period_sec(0);
         options.set_stats_persist_period_sec(0);
         if self.text_log {
@@ -116,11 +121,10 @@ impl StoreOptions {
                 Family::Meta => (self.write_buffer_bytes.min(META_WRITE_BUFFER_BYTES), DBCompressionType::None),
                 Family::State => (self.write_buffer_bytes, DBCompressionType::Lz4),
             };
-            if family == Family::Log {
-                // Most entries are purged before they would be merged: merging early only writes them again.
-                options.set_level_zero_file_num_compaction_trigger(LOG_FILES_MERGED);
-                options.set_level_zero_slowdown_writes_trigger(3 * LOG_FILES_MERGED);
-                options.set_level_zero_stop_writes_trigger(6 * LOG_FILES_MERGED);
+            if family != Family::Meta {
+                options.set_enable_blob_files(true);
+                options.set_min_blob_size(BLOB_BYTES_MIN);
+                options.set_blob_compression_type(compression);
             }
             options.set_write_buffer_size(buffer);
             options.set_compression_type(compression);
@@ -146,6 +150,12 @@ pub(crate) fn lock_directory(path: &Path, dir: &Arc<str>) -> Result<File, Error>
         Err(TryLockError::WouldBlock) => Err(Error::Locked { dir: dir.clone(), reason: path.display().to_string() }),
         Err(TryLockError::Error(source)) => Err(failed(source)),
     }
+}
+
+/// Whether the file system of a directory lets files be written past the page cache; some kept in memory do not.
+fn takes_direct_writes(path: &Path) -> bool {
+    use rustix::fs::{Mode, OFlags};
+    rustix::fs::open(path.join(LOCK), OFlags::WRONLY | OFlags::DIRECT | OFlags::CLOEXEC, Mode::empty()).is_ok()
 }
 
 /// Makes the directory and lets its parent remember it: RocksDB syncs what is in the directory only.

@@ -44,12 +44,12 @@ pub(crate) fn open_database(path: &Path, dir: &Arc<str>, options: &StoreOptions)
     let suspect = exists && closed.mend_manifest(&files)?;
     let mut logs: Vec<(u64, String)> = files.into_iter().filter_map(|name| Some((wal::number(&name)?, name))).collect();
     logs.sort();
-    let (database, had_logs) = (options.database(true), !logs.is_empty());
+    let (database, had_logs) = (options.database(path, true), !logs.is_empty());
     closed.check_families(&database)?;
     closed.check_logs(logs, suspect, &database)?;
     if exists && !had_logs {
         // RocksDB refuses a database without logs if it is to verify them; opened once without, it has one.
-        let lax = options.database(false);
+        let lax = options.database(path, false);
         closed.check_unborn(&lax)?;
         drop(closed.open(&lax)?);
     }

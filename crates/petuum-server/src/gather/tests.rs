@@ -16,28 +16,36 @@ fn pending(sequence: u64, bytes: usize) -> Pending {
     Pending { bytes: vec![0; bytes].into(), job: JobId(1), sequence: Sequence(sequence), replies, permit }
 }
 
+fn waiting(messages: impl IntoIterator<Item = Pending>) -> Waiting {
+    let mut waiting = Waiting::default();
+    messages.into_iter().for_each(|message| waiting.push(message));
+    waiting
+}
+
 fn sequences(batch: &[Pending]) -> Vec<u64> {
     batch.iter().map(|p| p.sequence.0).collect()
 }
 
 #[test]
 fn p8_messages_that_wait_together_share_an_entry_in_order_up_to_its_cap() {
-    let (queue, mut queued) = mpsc::unbounded_channel();
-    (1..=4).for_each(|n| assert!(queue.send(pending(n, 100)).is_ok()));
-    let mut carried = None;
+    let mut waiting = waiting((0..=4).map(|n| pending(n, 100)));
     // Room for the header and three messages.
-    let batch = gather(pending(0, 100), &mut queued, &mut carried, 8 + 3 * 104);
-    assert_eq!(sequences(&batch), [0, 1, 2]);
-    let first = carried.take().unwrap();
-    let batch = gather(first, &mut queued, &mut carried, 8 + 3 * 104);
-    assert_eq!(sequences(&batch), [3, 4]);
-    assert!(carried.is_none());
+    assert_eq!(sequences(&waiting.next_entry(8 + 3 * 104)), [0, 1, 2]);
+    assert_eq!(sequences(&waiting.next_entry(8 + 3 * 104)), [3, 4]);
+    assert_eq!((waiting.messages.len(), waiting.bytes), (0, 0));
 }
 
 #[test]
 fn p8_one_message_larger_than_the_cap_still_goes() {
-    let (_queue, mut queued) = mpsc::unbounded_channel();
-    assert_eq!(gather(pending(0, 500), &mut queued, &mut None, 100).len(), 1);
+    assert_eq!(waiting([pending(0, 500), pending(1, 500)]).next_entry(100).len(), 1);
+}
+
+#[test]
+fn p8_a_lone_message_goes_at_once_a_small_queue_waits_for_the_entry_before_and_a_large_one_does_not() {
+    let (small, large) = (waiting([pending(0, 100)]), waiting([pending(0, limits::RAFT_FRAME_BYTES)]));
+    assert!(small.may_go(0, 8) && !small.may_go(1, 8));
+    assert!(large.may_go(7, 8) && !large.may_go(8, 8));
+    assert!(!Waiting::default().may_go(0, 8));
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod session;
 mod wait;
 
 use crate::shared::Inner;
+use petuum_net::transport::{CONNECTION_WINDOW_BYTES, FRAME_BYTES, STREAM_WINDOW_BYTES};
 use petuum_net::wire;
 use petuum_net::wire::admin_server::AdminServer;
 use petuum_net::wire::data_server::DataServer;
@@ -36,8 +37,9 @@ pub(crate) fn router(inner: &Arc<Inner>) -> Router {
     Server::builder()
         .http2_keepalive_interval(Some(Duration::from_secs(5)))
         .http2_keepalive_timeout(Some(Duration::from_secs(5)))
-        .initial_stream_window_size(4 * 1024 * 1024)
-        .initial_connection_window_size(16 * 1024 * 1024)
+        .initial_stream_window_size(STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
+        .max_frame_size(FRAME_BYTES)
         .max_concurrent_streams(4096)
         .http2_max_header_list_size(64 * 1024)
         .http2_max_pending_accept_reset_streams(Some(128))

@@ -41,12 +41,18 @@ fn pieces(first: u32, len: usize) -> impl Iterator<Item = Piece> {
     })
 }
 
+/// Whether no value is such. Without the early end of `any`, which compilers cannot make vector code of.
+fn none<T>(values: &[T], such: impl Fn(&T) -> bool) -> bool {
+    values.iter().filter(|value| such(value)).count() == 0
+}
+
 impl<T: Number> Blocks<T> {
     /// The first index of `values` whose sum with what is here would not be finite.
     fn not_finite(&self, first: u32, values: &[T]) -> Option<usize> {
         pieces(first, values.len()).find_map(|piece| {
             let added = &values[piece.values.clone()];
             let bad = match self.blocks.get(&piece.block) {
+                None if none(added, |v| !v.is_finite()) => None,
                 None => added.iter().position(|v| !v.is_finite()),
                 Some(block) => block[piece.offset..].iter().zip(added).position(|(b, v)| !b.plus(*v).is_finite()),
             };
@@ -113,6 +119,13 @@ impl<T: Number> Blocks<T> {
             if !run.is_empty() && first as usize + run.len() != start as usize {
                 flush(first, &mut run, identities);
             }
+            if none(block, |value| value.is_identity()) {
+                // Nothing to cut out of it, as of most blocks of a dense row.
+                first = if run.is_empty() { start } else { first };
+                identities = 0;
+                run.extend_from_slice(block);
+                continue;
+            }
             for (column, value) in (start..).zip(block) {
                 identities = if value.is_identity() { identities + 1 } else { 0 };
                 if run.is_empty() {
@@ -135,7 +148,7 @@ impl<T: Number> Blocks<T> {
     fn write_runs(&self, columns_max: usize, out: &mut Vec<u8>, emit: &mut impl FnMut(u32, Range<usize>)) {
         self.runs(columns_max, |first, values| {
             let begin = out.len();
-            values.iter().for_each(|value| value.write_le(out));
+            T::write_le(values, out);
             emit(first, begin..out.len());
         });
     }

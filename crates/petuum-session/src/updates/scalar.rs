@@ -100,8 +100,16 @@ pub(super) trait Number: Copy + std::fmt::Debug + std::fmt::Display {
     fn is_identity(self) -> bool;
     /// Neither NaN nor infinite.
     fn is_finite(self) -> bool;
-    /// Appends the little-endian bytes.
-    fn write_le(self, out: &mut Vec<u8>);
+    /// Appends the little-endian bytes of each.
+    fn write_le(values: &[Self], out: &mut Vec<u8>);
+}
+
+/// Appends what `bytes` makes of each value.
+fn write_all<T: Copy, const N: usize>(values: &[T], bytes: impl Fn(T) -> [u8; N], out: &mut Vec<u8>) {
+    let begin = out.len();
+    out.resize(begin + N * values.len(), 0);
+    let (places, _) = out[begin..].as_chunks_mut();
+    places.iter_mut().zip(values).for_each(|(place, value)| *place = bytes(*value));
 }
 
 impl Number for f32 {
@@ -120,8 +128,8 @@ impl Number for f32 {
         self.is_finite()
     }
 
-    fn write_le(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.to_le_bytes());
+    fn write_le(values: &[Self], out: &mut Vec<u8>) {
+        write_all(values, Self::to_le_bytes, out);
     }
 }
 
@@ -140,7 +148,7 @@ impl Number for i64 {
         true
     }
 
-    fn write_le(self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.to_le_bytes());
+    fn write_le(values: &[Self], out: &mut Vec<u8>) {
+        write_all(values, Self::to_le_bytes, out);
     }
 }

@@ -146,6 +146,7 @@ fn pending(seed: u64) -> (Vec<u64>, Counters) {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "threads of the operating system get real time to go wrong in")]
 fn queued_jobs_run_at_a_step_or_a_new_log_and_at_no_other_time() {
     let disk = Disk::new();
     disk.run_jobs_between_steps();
