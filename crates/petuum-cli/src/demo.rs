@@ -91,7 +91,7 @@ struct Outcome {
 }
 
 async fn one_run(args: &Args, faults: &mut [(u64, Fault)]) -> Result<Outcome, Failure> {
-    let shape = Shape { nodes: NODES, shards: SHARDS, replication: 3, data: None, port: None };
+    let shape = Shape { nodes: NODES, shards: SHARDS, replication: None, data: None, port: None };
     let mut cluster = LocalCluster::start(&shape).await?;
     let client = cluster.client().await?;
     let mut training = Training::start(&client, plan(args, &client)).await?;

@@ -11,7 +11,7 @@ pub(crate) struct Endpoints {
     #[arg(long, global = true, env = "PETUUM_ENDPOINTS", value_delimiter = ',', value_name = "HOST:PORT,…")]
     pub(crate) endpoints: Vec<String>,
     /// How long to wait for an answer, in seconds
-    #[arg(long, global = true, default_value_t = 30, value_name = "SECONDS")]
+    #[arg(long, global = true, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400), value_name = "SECONDS")]
     pub(crate) deadline: u64,
 }
 
@@ -23,7 +23,7 @@ impl Endpoints {
                 "no endpoints: give --endpoints host:port or set PETUUM_ENDPOINTS (`petuum local` prints the line)",
             ));
         }
-        let options = Options { deadline: Duration::from_secs(self.deadline.max(1)), ..Options::default() };
+        let options = Options { deadline: Duration::from_secs(self.deadline), ..Options::default() };
         Ok(Client::connect(&self.endpoints, options).await?)
     }
 }

@@ -30,7 +30,7 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let shape = Shape {
         nodes: args.nodes,
         shards: args.shards,
-        replication: args.replication.unwrap_or(3),
+        replication: args.replication,
         data: args.data.clone(),
         port: args.port,
     };
@@ -54,16 +54,21 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     line("  petuum ctl status");
     line("  petuum train mlr --data examples/data/fashion-mnist-10k --workers 4 --staleness 1");
     line("\nCtrl-C stops it.");
-    let ended = tokio::select! {
-        failure = cluster.any_ended() => Some(failure),
-        _ = interrupt.recv() => None,
-        _ = terminate.recv() => None,
-    };
+    while cluster.is_running() {
+        tokio::select! {
+            told = cluster.any_ended() => note(told),
+            _ = interrupt.recv() => break,
+            _ = terminate.recv() => break,
+        }
+    }
+    if !cluster.is_running() {
+        return Err(Failure::new("no node runs any more; the reasons are above"));
+    }
     note("stopping");
     let stopping = cluster.stop();
     tokio::select! {
         stopped = stopping => stopped?,
         _ = interrupt.recv() => note("stopped at once"),
     }
-    ended.map_or(Ok(()), Err)
+    Ok(())
 }

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 
 /// How long a node may take from its start to its first line.
@@ -27,6 +27,9 @@ struct LocalNode {
     data: PathBuf,
     address: String,
     child: Option<Child>,
+    /// The other end of its standard input: closed when this process ends, however it does, and the node stops then.
+    /// Apart from the child, as waiting for that would close it.
+    tether: Option<ChildStdin>,
 }
 
 /// What a local cluster looks like.
@@ -34,7 +37,8 @@ struct LocalNode {
 pub(crate) struct Shape {
     pub(crate) nodes: u32,
     pub(crate) shards: u32,
-    pub(crate) replication: u32,
+    /// Replicas of each shard; three, or all nodes if there are fewer, if `None`.
+    pub(crate) replication: Option<u32>,
     /// Where data is kept; a temporary directory if `None`.
     pub(crate) data: Option<PathBuf>,
     /// The first port; free ones if `None`.
@@ -47,6 +51,10 @@ impl LocalCluster {
         if shape.nodes == 0 || shape.nodes > 64 {
             return Err(Failure::new(format_args!("{} nodes; expected 1 to 64", shape.nodes)));
         }
+        if let Some(replication) = shape.replication.filter(|replicas| !(1..=shape.nodes).contains(replicas)) {
+            let nodes = shape.nodes;
+            return Err(Failure::new(format_args!("{replication} replicas on {nodes} nodes; expected 1 to {nodes}")));
+        }
         let folder = match &shape.data {
             Some(_) => None,
             None => Some(tempfile::Builder::new().prefix("petuum-").tempdir().map_err(Failure::new)?),
@@ -57,7 +65,7 @@ impl LocalCluster {
         for number in 1..=shape.nodes {
             let data = root.join(format!("node-{number}"));
             let listen = listen_address(&data, shape.port, number)?;
-            let mut node = LocalNode { data, address: listen, child: None };
+            let mut node = LocalNode { data, address: listen, child: None, tether: None };
             node.start().await?;
             nodes.push(node);
         }
@@ -67,8 +75,12 @@ impl LocalCluster {
     }
 
     async fn form(&self, shape: &Shape) -> Result<(), Failure> {
-        let replication = shape.replication.min(shape.nodes);
-        init(&self.endpoints(), shape.shards, replication).await.map(drop)
+        let replication = shape.replication.unwrap_or(shape.nodes.min(3));
+        init(&self.endpoints(), shape.shards, replication).await?;
+        for node in &self.nodes {
+            node.wait_until_it_takes_part().await?;
+        }
+        Ok(())
     }
 
     /// `host:port` of every node.
@@ -94,17 +106,26 @@ impl LocalCluster {
         self.nodes[node].start().await
     }
 
-    /// Waits until a node has ended by itself, and names it.
-    pub(crate) async fn any_ended(&mut self) -> Failure {
-        let waits = self.nodes.iter_mut().filter_map(|n| Some((n.address.clone(), n.child.as_mut()?)));
+    /// Waits until a node has ended that was not stopped, and says which, why, and how to start it again. Answers once
+    /// for each node, and not at all when none is left.
+    pub(crate) async fn any_ended(&mut self) -> String {
+        let waits = self.nodes.iter_mut().enumerate().filter_map(|(number, node)| Some((number, node.child.as_mut()?)));
         let waits: Vec<_> =
-            waits.map(|(address, child)| Box::pin(async move { (address, child.wait().await) })).collect();
+            waits.map(|(number, child)| Box::pin(async move { (number, child.wait().await) })).collect();
         if waits.is_empty() {
             return std::future::pending().await;
         }
-        let ((address, status), _, _) = futures::future::select_all(waits).await;
+        let ((number, status), _, _) = futures::future::select_all(waits).await;
         let status = status.map_or_else(|e| e.to_string(), |s| s.to_string());
-        Failure::new(format_args!("node {address} ended by itself ({status}); its reason is above"))
+        let LocalNode { data, address, child, .. } = &mut self.nodes[number];
+        *child = None;
+        let data = data.display();
+        format!("node {} has ended ({status}); to start it: petuum serve --data {data} --listen {address}", number + 1)
+    }
+
+    /// Whether any node runs that was started here.
+    pub(crate) fn is_running(&self) -> bool {
+        self.nodes.iter().any(|node| node.child.is_some())
     }
 
     /// SIGTERM to every node, and waits until they have ended.
@@ -150,12 +171,12 @@ impl LocalNode {
         let program = std::env::current_exe().map_err(Failure::new)?;
         let mut child = Command::new(program)
             .arg("serve")
-            .arg("--child")
+            .args(["--child", "--with-parent"])
             .arg("--data")
             .arg(&self.data)
             .arg("--listen")
             .arg(&self.address)
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             // Ctrl-C on the terminal is for us; we stop the nodes in order.
@@ -167,12 +188,24 @@ impl LocalNode {
         let first = timeout(START, lines.next_line()).await;
         match first {
             Ok(Ok(Some(line))) if line.starts_with("listening on ") => {
+                self.tether = child.stdin.take();
                 self.child = Some(child);
                 Ok(())
             }
             Ok(_) => Err(Failure::new(format_args!("node {} did not start; its reason is above", self.address))),
             Err(_) => Err(Failure::new(format_args!("node {} did not start within {START:?}", self.address))),
         }
+    }
+
+    /// Waits until the node answers for its replicas.
+    async fn wait_until_it_takes_part(&self) -> Result<(), Failure> {
+        let asking = async {
+            while crate::listing::replicas(&self.address).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let late = |_| Failure::new(format_args!("node {} takes no part {START:?} after its start", self.address));
+        timeout(START, asking).await.map_err(late)
     }
 
     fn terminate(&self) {
@@ -204,5 +237,5 @@ pub(crate) async fn init(addresses: &[String], shards: u32, replication: u32) ->
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    Err(Failure::new(last.map_or_else(String::new, |e| e.to_string())))
+    Err(Failure::new(format_args!("{first}: {}", last.map_or_else(String::new, |e| e.to_string()))))
 }

@@ -1,7 +1,7 @@
 //! What people see: results on standard output, logs and errors on standard error.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 /// Why a command failed, in one line: what, and what to do.
@@ -31,7 +31,12 @@ impl From<petuum_types::Error> for Failure {
 pub(crate) fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("PETUUM_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,openraft=off"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .init();
 }
 
 /// A line on standard output. A reader that has gone away (`petuum … | head`) ends the process quietly.

@@ -29,13 +29,17 @@ pub(crate) struct Args {
     /// Started by another command, which tells people what they need to know
     #[arg(long, hide = true)]
     child: bool,
+    /// Stop when standard input ends, as it does when the process that holds its other end dies
+    #[arg(long, hide = true)]
+    with_parent: bool,
 }
 
 /// Runs a node until it is told to stop or must not go on.
 pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let flags = Flags { data: args.data, listen: args.listen, advertise: args.advertise };
     let config = config::load(args.config.as_deref(), &flags)?;
-    check_loopback(&config.listen)?;
+    check_loopback("listen", &config.listen)?;
+    config.advertise.as_deref().map_or(Ok(()), |address| check_loopback("advertise", address))?;
     let listener = TcpAcceptor::bind(&config.listen).await.map_err(Failure::new)?;
     let store = open(&config.data)?;
     let address = listener.address();
@@ -60,8 +64,10 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     }
     let mut terminate = signal(SignalKind::terminate()).map_err(Failure::new)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::new)?;
+    let orphaned = async { if args.with_parent { end_of_input().await } else { std::future::pending().await } };
     let stopped = tokio::select! {
         stopped = node.ended() => stopped,
+        () = orphaned => Stopped::Asked,
         _ = terminate.recv() => Stopped::Asked,
         _ = interrupt.recv() => Stopped::Asked,
     };
@@ -77,17 +83,30 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Waits for the end of standard input.
+async fn end_of_input() {
+    let (sender, ended) = tokio::sync::oneshot::channel::<()>();
+    #[expect(clippy::disallowed_methods, reason = "the runtime would wait at its end for a read that never returns")]
+    std::thread::spawn(move || {
+        // However it ends, nobody is at the other end any more.
+        let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+        drop(sender);
+    });
+    // Dropped, never sent.
+    let _ = ended.await;
+}
+
 /// This version has no encryption and no authentication: it listens on loopback only.
-fn check_loopback(listen: &str) -> Result<(), Failure> {
-    let addresses: Vec<SocketAddr> = listen
+fn check_loopback(setting: &str, address: &str) -> Result<(), Failure> {
+    let addresses: Vec<SocketAddr> = address
         .to_socket_addrs()
-        .map_err(|e| Failure::new(format_args!("listen = {listen:?} is no host:port: {e}")))?
+        .map_err(|e| Failure::new(format_args!("{setting} = {address:?} is no host:port: {e}")))?
         .collect();
     match addresses.iter().find(|a| !a.ip().is_loopback()) {
         None => Ok(()),
         Some(outside) => Err(Failure::new(format_args!(
-            "listen = {listen:?} is {outside}, which others can reach; this version has no encryption or \
-             authentication and listens on loopback only: use 127.0.0.1"
+            "{setting} = {address:?} is {outside}, which others can reach; this version has no encryption or \
+             authentication and stays on loopback: use 127.0.0.1"
         ))),
     }
 }

@@ -12,7 +12,7 @@ use petuum_apps::report::Report;
 use petuum_client::{Client, Options};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Flags of `petuum train`.
@@ -79,7 +79,7 @@ struct MlrArgs {
     #[arg(long)]
     job: Option<String>,
     /// How long a worker may be silent before it is evicted, in seconds
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     lease: u64,
     /// Write a report here
     #[arg(long, value_name = "FILE.json")]
@@ -102,6 +102,16 @@ struct ReadingArgs {
     scale: f32,
 }
 
+/// Before a long run: whether its report can be written at the end.
+fn can_be_written(report: &Path) -> Result<(), Failure> {
+    let failed = |e: &dyn std::fmt::Display| Failure::new(format_args!("--report {}: {e}", report.display()));
+    if report.is_dir() {
+        return Err(failed(&"it is a directory"));
+    }
+    let folder = report.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    tempfile::tempfile_in(folder).map(drop).map_err(|e| failed(&e))
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FormatArg {
     Idx,
@@ -114,8 +124,9 @@ pub(crate) async fn run(args: Args) -> Result<(), Failure> {
     let Program::Mlr(args) = args.program;
     let plan = plan(&args);
     plan.spec.settings.validate().map_err(Failure::new)?;
+    args.report.as_deref().map_or(Ok(()), can_be_written)?;
     let (client, local) = if args.endpoints.is_empty() {
-        let shape = Shape { nodes: args.nodes, shards: args.shards, replication: 3, data: None, port: None };
+        let shape = Shape { nodes: args.nodes, shards: args.shards, replication: None, data: None, port: None };
         let cluster = LocalCluster::start(&shape).await?;
         line(format_args!("local cluster of {} nodes: {}", args.nodes, cluster.endpoints().join(",")));
         (cluster.client().await?, Some(cluster))
@@ -174,7 +185,7 @@ fn plan(args: &MlrArgs) -> Plan {
         pace_ms: 0,
         deadline_ms: 60_000,
     };
-    let lease = Duration::from_secs(args.lease.max(1));
+    let lease = Duration::from_secs(args.lease);
     Plan { spec, workers: args.workers, staleness: args.staleness, lease }
 }
 

@@ -3,7 +3,7 @@
 use crate::options::Options;
 use petuum_net::convert::{self, KnownMap};
 use petuum_net::status;
-use petuum_net::transport::{ChannelSettings, channel};
+use petuum_net::transport::{ChannelSettings, channel, check_address};
 use petuum_net::wire;
 use petuum_net::wire::session_client::SessionClient;
 use petuum_types::{Error, ErrorKind, JobId, NodeId, RequestId, ShardId, WorkerId, limits};
@@ -87,6 +87,9 @@ impl Cluster {
     pub(crate) fn new(endpoints: Vec<String>, options: Options) -> Result<Self, Error> {
         if endpoints.is_empty() {
             return Err(Error::new(ErrorKind::InvalidArgument, "no endpoints; name at least one node as host:port"));
+        }
+        for endpoint in &endpoints {
+            check_address(endpoint).map_err(|e| Error::new(ErrorKind::InvalidArgument, e))?;
         }
         let random = fastrand::Rng::with_seed(options.seed);
         let state = State {

@@ -184,12 +184,30 @@ impl Default for ChannelSettings {
     }
 }
 
+/// Checks that an address is `host:port`; whether somebody listens there is another question.
+///
+/// # Errors
+/// A sentence that names the address and what was expected.
+pub fn check_address(address: &str) -> Result<(), String> {
+    let uri: Option<Uri> = format!("http://{address}").parse().ok();
+    let valid = uri.as_ref().and_then(Uri::authority).is_some_and(|at| {
+        let whole = at.as_str() == address && !address.contains('@');
+        whole && !at.host().is_empty() && at.port_u16().is_some_and(|port| port > 0)
+    });
+    if valid {
+        Ok(())
+    } else {
+        Err(format!("{address:?} is no address; expected host:port, with a port of 1 to 65535"))
+    }
+}
+
 /// A lazily connecting channel to `host:port`, which reconnects by itself. Keep one per peer and purpose: each failed
 /// connect costs a socket.
 ///
 /// # Errors
 /// If the address is no `host:port`.
 pub fn channel(connector: &Arc<dyn Connector>, address: &str, settings: ChannelSettings) -> Result<Channel, String> {
+    check_address(address)?;
     let endpoint = Endpoint::from_shared(format!("http://{address}"))
         .map_err(|e| format!("{address:?} is no host:port address: {e}"))?
         .http2_keep_alive_interval(settings.keep_alive)
@@ -212,4 +230,22 @@ pub fn channel(connector: &Arc<dyn Connector>, address: &str, settings: ChannelS
             }
         }
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_and_a_port() {
+        for address in ["127.0.0.1:7070", "[::1]:7070", "localhost:1", "node-1.example:65535"] {
+            check_address(address).unwrap();
+        }
+        for address in ["", "localhost", "localhost:", ":7070", "localhost:0", "localhost:65536", "localhost:x"] {
+            assert!(check_address(address).unwrap_err().contains("expected host:port"), "{address}");
+        }
+        for address in ["http://localhost:7070", "localhost:7070/", "localhost:7070/x", "me@localhost:7070", "a b:1"] {
+            assert!(check_address(address).unwrap_err().contains("expected host:port"), "{address}");
+        }
+    }
 }

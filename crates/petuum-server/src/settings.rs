@@ -55,9 +55,9 @@ impl Default for NodeSettings {
             driver_tick_ms: 500,
             peer_call_ms: 2000,
             hand_over_ms: 3000,
-            heartbeat_ms: 200,
-            election_min_ms: 600,
-            election_max_ms: 800,
+            heartbeat_ms: 180,
+            election_min_ms: 540,
+            election_max_ms: 720,
             snapshot_after_entries: 10_000,
             log_kept_entries: 2_000,
             log_kept_bytes: 64 * 1024 * 1024,
@@ -108,7 +108,7 @@ mod tests {
     fn defaults_are_valid_and_every_bound_is_named() {
         NodeSettings::default().validate().unwrap();
         let short = NodeSettings { election_min_ms: 250, ..NodeSettings::default() };
-        assert_eq!(short.validate().unwrap_err(), "election-min-ms = 250; expected 600 to 60000");
+        assert_eq!(short.validate().unwrap_err(), "election-min-ms = 250; expected 540 to 60000");
         let none = NodeSettings { free_bytes_min: 0, ..NodeSettings::default() };
         assert!(none.validate().unwrap_err().starts_with("free-bytes-min = 0"));
     }

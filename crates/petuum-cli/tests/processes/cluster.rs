@@ -4,6 +4,7 @@ use petuum_client::{Client, Options};
 use petuum_net::transport::{ChannelSettings, Connector, Tcp, channel};
 use petuum_net::wire;
 use petuum_net::wire::admin_client::AdminClient;
+use rustix::process::Pid;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -144,8 +145,8 @@ pub(crate) fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
-pub(crate) fn pid(child: &Child) -> rustix::process::Pid {
-    rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap()
+pub(crate) fn pid(child: &Child) -> Pid {
+    Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap()
 }
 
 /// The exit of a process that ends within this time.
@@ -160,12 +161,14 @@ pub(crate) async fn exit_within(child: &mut Child, time: Duration) -> Option<Exi
     }
 }
 
-/// How many processes have this folder's path in their command line.
-pub(crate) fn processes_in(folder: &Path) -> usize {
+/// The processes that have this folder's path in their command line.
+pub(crate) fn processes_in(folder: &Path) -> Vec<Pid> {
     let folder = folder.to_str().unwrap();
-    let processes = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-    let told = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
-    told.filter(|command| String::from_utf8_lossy(command).contains(folder)).count()
+    let numbers = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let numbers = numbers.filter_map(|process| process.file_name().to_str()?.parse::<i32>().ok());
+    let told = numbers.filter_map(|number| Some((number, std::fs::read(format!("/proc/{number}/cmdline")).ok()?)));
+    let ours = told.filter(|(_, command)| String::from_utf8_lossy(command).contains(folder));
+    ours.filter_map(|(number, _)| Pid::from_raw(number)).collect()
 }
 
 pub(crate) fn serve(data: &Path, listen: &str) -> Command {

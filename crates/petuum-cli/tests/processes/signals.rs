@@ -1,7 +1,7 @@
 //! Signals: what stops a node or a whole local cluster, in order or at once, and leaves nothing behind.
 
 use crate::cluster::{Cluster, PETUUM, exit_within, petuum, pid, processes_in};
-use rustix::process::{Signal, kill_process_group};
+use rustix::process::{Signal, kill_process, kill_process_group};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -48,13 +48,17 @@ impl Drop for Local {
     }
 }
 
-/// Every group of the cluster, two shards' and the control group, has a leader that `ctl status` shows.
-async fn assert_takes_status(endpoints: &str) {
+/// Every group of the cluster, two shards' and the control group, has a leader that `ctl status` shows, and so many nodes do
+/// not answer.
+async fn assert_takes_status(endpoints: &str, unreachable: usize) {
     let begin = Instant::now();
     loop {
         let status = petuum(&["ctl", "--endpoints", endpoints, "status"]);
         let said = String::from_utf8_lossy(&status.stdout);
-        if status.status.success() && said.matches("leader").count() == 3 && !said.contains("unreachable") {
+        if status.status.success()
+            && said.matches("leader").count() == 3
+            && said.matches("unreachable").count() == unreachable
+        {
             return;
         }
         assert!(begin.elapsed() < Duration::from_secs(20), "three leaders within 20 s: {status:?}");
@@ -67,15 +71,39 @@ async fn ctrl_c_ends_a_local_cluster_with_all_its_nodes_and_data() {
     let temporary = tempfile::tempdir().unwrap();
     let mut local = Local::start(temporary.path());
     assert_eq!(local.endpoints.split(',').count(), 3, "{}", local.endpoints);
-    assert_eq!(processes_in(temporary.path()), 3, "one process per node");
-    assert_takes_status(&local.endpoints).await;
+    assert_eq!(processes_in(temporary.path()).len(), 3, "one process per node");
+    assert_takes_status(&local.endpoints, 0).await;
     kill_process_group(pid(&local.child), Signal::INT).unwrap();
     let exit = exit_within(&mut local.child, Duration::from_secs(30)).await.expect("an end within 30 s");
     assert_eq!(exit.code(), Some(0), "{exit}");
-    assert_eq!(processes_in(temporary.path()), 0, "no node is left");
+    assert_eq!(processes_in(temporary.path()), [], "no node is left");
     assert_eq!(std::fs::read_dir(temporary.path()).unwrap().count(), 0, "no data is left");
-    let error = petuum(&["ctl", "--endpoints", &local.endpoints, "status"]);
+    let error = petuum(&["ctl", "--endpoints", &local.endpoints, "--deadline", "1", "status"]);
     assert!(!error.status.success(), "nobody listens any more: {error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_local_cluster_goes_on_without_a_node_that_was_killed() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut local = Local::start(temporary.path());
+    kill_process(processes_in(temporary.path())[0], Signal::KILL).unwrap();
+    assert_takes_status(&local.endpoints, 1).await;
+    kill_process(pid(&local.child), Signal::INT).unwrap();
+    let exit = exit_within(&mut local.child, Duration::from_secs(30)).await.expect("an end within 30 s");
+    assert_eq!(exit.code(), Some(0), "{exit}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_stop_by_themselves_when_their_local_cluster_was_killed() {
+    let temporary = tempfile::tempdir().unwrap();
+    let mut local = Local::start(temporary.path());
+    kill_process(pid(&local.child), Signal::KILL).unwrap();
+    local.child.wait().unwrap();
+    let begin = Instant::now();
+    while !processes_in(temporary.path()).is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "an end of all nodes within 30 s");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
 }
 
 /// A node whose peers are dead can hand its leaderships to nobody and tries for three seconds.

@@ -85,7 +85,7 @@ async fn a_run_on_its_own_cluster_writes_a_report_and_leaves_nothing_behind() {
     let mut command = train(&data, &path, 2);
     command.args(["--nodes", "3", "--shards", &SHARDS.to_string()]).env("TMPDIR", &temporary);
     assert_succeeds(command.spawn().unwrap()).await;
-    assert_eq!(processes_in(folder.path()), 0, "neither nodes nor workers are left");
+    assert_eq!(processes_in(folder.path()), [], "neither nodes nor workers are left");
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "no data of the nodes is left");
     // The names are what scripts rely on.
     let json: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
