@@ -54,7 +54,8 @@ impl Group {
     }
 
     /// Proposes an entry at once, before the answer is awaited: entries take the order of the calls. The answer may
-    /// be dropped; the entry may take effect all the same.
+    /// be dropped; the entry may take effect all the same. While the core's queue is full, proposals behind one whose answer
+    /// is neither awaited nor dropped wait.
     ///
     /// # Errors
     /// The answer's: [`ProposeError`].
@@ -64,9 +65,15 @@ impl Group {
             Err(reason) => return std::future::ready(Err(ProposeError::Stopped { reason })).boxed(),
         };
         let (responder, answer) = ProgressResponder::complete_only();
-        let sending = async move { raft.client_write_ff(Payload::new(entry), Some(responder)).await };
-        // Polled now: it takes its place in the core's queue, or among those who wait for room in it, first come,
-        // first served. Not subject to tokio's budget, which would let a later call overtake it.
+        let proposing = self.replica.proposing.clone();
+        let sending = async move {
+            // One at a time: of several who wait for room in the core's queue, each has to be polled again when it is
+            // given some, and a later call that finds room would go before it.
+            let _turn = proposing.lock().await;
+            raft.client_write_ff(Payload::new(entry), Some(responder)).await
+        };
+        // Polled now: it takes its place in the core's queue, or among those who wait for their turn, first come, first
+        // served. Not subject to tokio's budget, which would let a later call overtake it.
         let mut sending: BoxFuture<'static, _> = tokio::task::coop::unconstrained(sending).boxed();
         let sent = (&mut sending).now_or_never();
         let answered = async move {

@@ -53,6 +53,8 @@ pub(crate) struct Replica {
     pub(crate) compaction: Arc<Compaction>,
     reason: Arc<Reason>,
     running: Mutex<Running>,
+    /// Held by whoever hands openraft a proposal: see [`crate::Group::submit`].
+    pub(crate) proposing: Arc<tokio::sync::Mutex<()>>,
     leadership: watch::Sender<Leadership>,
     stop: watch::Sender<bool>,
     stopped: watch::Sender<bool>,
@@ -89,6 +91,7 @@ impl Replica {
             compaction,
             reason: Arc::default(),
             running: Mutex::default(),
+            proposing: Arc::default(),
             leadership: watch::Sender::default(),
             stop: watch::Sender::new(false),
             stopped: watch::Sender::new(false),

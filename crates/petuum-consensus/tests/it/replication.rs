@@ -31,6 +31,23 @@ fn more_proposals_than_the_queue_holds_keep_their_order() {
     assert_eq!(cluster.converged(), (0..2000).collect::<Vec<_>>());
 }
 
+/// Those that waited are given room before they are polled again, and later ones find room too.
+#[test]
+fn proposals_that_waited_for_room_in_the_queue_are_not_overtaken() {
+    let cluster = Cluster::start(1, Settings { channel_size: 8, ..settings() });
+    let group = cluster.group(cluster.leader());
+    let mut next = 0..;
+    for _ in 0..20 {
+        let mut answers = Vec::new();
+        for _ in 0..3 {
+            answers.extend(next.by_ref().take(12).map(|value| group.submit(entry(value, 0))));
+            cluster.pause(Duration::from_millis(5));
+        }
+        cluster.block(futures::future::try_join_all(answers)).unwrap();
+    }
+    assert_eq!(cluster.converged(), (0..720).collect::<Vec<_>>());
+}
+
 #[test]
 fn a_follower_refuses_and_names_the_leader() {
     let cluster = Cluster::start(3, settings());
