@@ -6,8 +6,8 @@
 //! lost, half applied or mixed from two attempts shows in a single read (G1-G5). Pure: no time, no I/O.
 //!
 //! A read by `p` at clock `c` under staleness `s` shows of worker `q` at least `c - s` clocks (G4), of `p` itself exactly
-//! what it has done (G5), never less than the same session of `p` has seen of that row (G5), and never more than `q` has
-//! attempted (G2).
+//! what it has done (G5), never less than the same thread of the same session of `p` has seen of that row (G5), and never
+//! more than `q` has attempted (G2). What one thread of a worker adds all see at once.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -94,8 +94,8 @@ pub struct UnitVectors {
     staleness: u64,
     removals: bool,
     workers: Vec<Progress>,
-    /// By reader, row: the counts the reader's session has seen.
-    seen: BTreeMap<(usize, u64), Vec<i64>>,
+    /// By reader, its thread, row: the counts that thread of the reader's session has seen.
+    seen: BTreeMap<(usize, u32, u64), Vec<i64>>,
     random: fastrand::Rng,
     reads: u64,
 }
@@ -212,7 +212,7 @@ impl UnitVectors {
         progress.keep(start);
         (progress.acked, progress.incarnation, progress.inherited) = (start, incarnation, kept);
         progress.removed = false;
-        self.seen.retain(|(reader, _), _| *reader != worker);
+        self.seen.retain(|(reader, ..), _| *reader != worker);
         Ok(())
     }
 
@@ -255,17 +255,32 @@ impl UnitVectors {
         Ok(())
     }
 
-    /// A worker's latest session, at `clock`, has read a row.
+    /// The only thread of a worker's latest session, at `clock`, has read a row.
     ///
     /// # Errors
     /// [`Violation`] naming row, column, and what was allowed.
     pub fn read(&mut self, reader: usize, clock: u64, row: u64, values: &[i64]) -> Result<(), Violation> {
+        self.read_by_thread((reader, 0), clock, row, values)
+    }
+
+    /// A thread of a worker's latest session, at `clock`, has read a row. What a thread reads is to be told before it begins
+    /// its next read, and before any thread adds to the row.
+    ///
+    /// # Errors
+    /// [`Violation`] naming row, column, and what was allowed.
+    pub fn read_by_thread(
+        &mut self,
+        (reader, thread): (usize, u32),
+        clock: u64,
+        row: u64,
+        values: &[i64],
+    ) -> Result<(), Violation> {
         let count = self.workers.len();
         if values.len() != 2 * count {
             return Err(Violation(format!("row {row} has {} columns; expected {}", values.len(), 2 * count)));
         }
         self.reads += 1;
-        let seen = self.seen.entry((reader, row)).or_insert_with(|| vec![0; count]);
+        let seen = self.seen.entry((reader, thread, row)).or_insert_with(|| vec![0; count]);
         for (worker, progress) in self.workers.iter().enumerate().filter(|(_, progress)| !progress.unknown) {
             let value = values[worker];
             let attempted = progress.attempted();
@@ -337,6 +352,18 @@ mod tests {
             oracle.acknowledged(worker, 1, 1).unwrap();
         }
         (oracle, row)
+    }
+
+    #[test]
+    fn a_thread_never_sees_less_than_it_has_seen_whatever_others_saw() {
+        let (mut oracle, row) = oracle(9);
+        let mut older = row.clone();
+        (older[1], older[3]) = (0, 0);
+        let mut read = |thread, row: &[i64]| oracle.read_by_thread((0, thread), 2, 7, row).map_err(|e| e.to_string());
+        read(0, &row).unwrap();
+        read(1, &older).unwrap();
+        read(1, &row).unwrap();
+        assert!(read(1, &older).unwrap_err().contains("seen before 2"));
     }
 
     #[test]

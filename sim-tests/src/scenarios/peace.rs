@@ -1,16 +1,22 @@
 //! The second half of every run: no more faults, and all must be well within a bound. All workers finish the same number
-//! of clocks, all replicas come to the same index, and every row on every replica holds exactly what counts.
+//! of clocks, all replicas come to the same index, and every row on every replica holds exactly what counts. In the end the
+//! workers leave, each at its last clock, and the table is dropped everywhere.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
+use petuum_client::Client;
 use petuum_shard::ReadOutcome;
-use petuum_sim::Error;
+use petuum_sim::cluster::client_options;
+use petuum_sim::{Error, HostResult};
 use petuum_types::read::Read;
-use petuum_types::{Clock, LogIndex, RowId, ShardId, Values};
+use petuum_types::{Clock, LogIndex, ShardId, Values};
 
 use super::setup::Made;
 use super::stage::Stage;
+use super::worker::{JOB, TABLE};
 
 /// In peace, all must be well within this.
 const CONVERGENCE: Duration = Duration::from_secs(60);
@@ -26,8 +32,75 @@ pub(super) fn make(stage: &mut Stage, made: &Made) -> Result<(), Error> {
     stage.cluster.failpoints().be_careful();
     let clocks = converge(stage)?;
     check_rows(stage, made, clocks)?;
+    part(stage, clocks)?;
+    drop_table(stage, made)
+}
+
+/// All workers leave.
+fn part(stage: &mut Stage, clocks: u64) -> Result<(), Error> {
     stage.handle.borrow_mut().over = true;
+    let end = stage.elapsed() + CONVERGENCE;
+    loop {
+        let left = stage.handle.borrow().left.clone();
+        if let Some((worker, at)) = left.iter().find(|(_, at)| **at != clocks) {
+            let message = format!("worker {worker} left at clock {at}; it had finished {clocks}");
+            return Err(stage.cluster.error(message));
+        }
+        if left.len() == stage.workers as usize {
+            return Ok(());
+        }
+        if stage.elapsed() >= end {
+            let message = format!("{} of {} workers left within {CONVERGENCE:?}", left.len(), stage.workers);
+            return Err(stage.cluster.error(message));
+        }
+        stage.step()?;
+    }
+}
+
+/// An operator drops the table; when he is told so, no leader answers for its rows any more, and soon no replica.
+fn drop_table(stage: &mut Stage, made: &Made) -> Result<(), Error> {
+    let dropped = Rc::new(Cell::new(false));
+    let (told, endpoints) = (Rc::clone(&dropped), stage.cluster.endpoints());
+    stage.cluster.client("dropper", async move {
+        let client = Client::connect(&endpoints, client_options(1)).await?;
+        client.job(JOB).await?.drop_table(TABLE).await?;
+        told.set(true);
+        HostResult::Ok(())
+    });
+    let end = stage.elapsed() + CONVERGENCE;
+    while !dropped.get() || !level(stage) {
+        if stage.elapsed() >= end {
+            let message = format!("the table was not dropped within {CONVERGENCE:?}, told: {}", dropped.get());
+            return Err(stage.cluster.error(message));
+        }
+        stage.step()?;
+    }
+    stage.look()?;
+    for host in stage.cluster.nodes() {
+        for shard in stage.cluster.shards_on(&host) {
+            let outcome = stage.cluster.shard(&host, shard, |state| state.read(&read_of(made, shard, Clock::ZERO)));
+            if !matches!(outcome, Some(ReadOutcome::Refused(_))) {
+                let message = format!("{shard} on {host} answers {outcome:?} for a table that was dropped");
+                return Err(stage.cluster.error(message));
+            }
+        }
+    }
     Ok(())
+}
+
+/// A read of all rows that a shard has.
+fn read_of(made: &Made, shard: ShardId, min_clock: Clock) -> Read {
+    Read {
+        job: made.job,
+        generation: made.generation,
+        epoch: made.epoch,
+        reader: None,
+        table: made.table,
+        rows: made.rows.iter().filter(|(_, of)| **of == shard).map(|(row, _)| *row).collect(),
+        min_clock,
+        own_clock: Clock::ZERO,
+        min_index: LogIndex(0),
+    }
 }
 
 /// All workers finish the same number of clocks, which is returned, and replicas come to the same index.
@@ -98,18 +171,7 @@ fn check_rows(stage: &Stage, made: &Made, clocks: u64) -> Result<(), Error> {
 
 fn check_replica(stage: &Stage, made: &Made, clocks: u64, host: &str, shard: ShardId) -> Result<usize, Error> {
     let broken = |what: String| stage.cluster.error(what);
-    let rows: Vec<RowId> = made.rows.iter().filter(|(_, of)| **of == shard).map(|(row, _)| *row).collect();
-    let read = Read {
-        job: made.job,
-        generation: made.generation,
-        epoch: made.epoch,
-        reader: None,
-        table: made.table,
-        rows,
-        min_clock: Clock(clocks),
-        own_clock: Clock::ZERO,
-        min_index: LogIndex(0),
-    };
+    let read = read_of(made, shard, Clock(clocks));
     let look = stage
         .cluster
         .shard(host, shard, |state| (state.read(&read), state.checksums() == state.checksums_recomputed()));

@@ -154,6 +154,7 @@ fn start_workers(mut cluster: SimCluster, shape: &Shape, made: &Made, seed: u64)
         latest: BTreeMap::new(),
         takes_over: BTreeSet::new(),
         finished: BTreeMap::new(),
+        left: BTreeMap::new(),
         work: BTreeMap::new(),
         takeovers: 0,
         rejoins: 0,

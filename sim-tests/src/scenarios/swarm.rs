@@ -66,6 +66,7 @@ fn draw_worker(random: &mut fastrand::Rng) -> WorkerOptions {
         part_bytes: one_of(random, &[64, 96, 256, default.part_bytes, default.part_bytes]),
         cache_bytes: one_of(random, &[200, 2000, default.cache_bytes, default.cache_bytes]),
         window_clocks: one_of(random, &[0, 1, 4, default.window_clocks, default.window_clocks]),
+        threads: one_of(random, &[1, 1, 2]),
         ..default
     }
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use petuum_client::{Client, Job, Options, Session, Table, Worker, WorkerOptions, WorkerThread};
 use petuum_sim::history::What;
 use petuum_sim::oracle::{Registered, UnitVectors};
@@ -51,13 +52,15 @@ pub(super) struct Shared {
     pub(super) takes_over: BTreeSet<String>,
     /// By worker: whether it has finished all clocks, and everything of them is ticked everywhere.
     pub(super) finished: BTreeMap<u32, bool>,
+    /// By worker: the clock at which it has left the job.
+    pub(super) left: BTreeMap<u32, u64>,
     /// By worker and incarnation.
     pub(super) work: BTreeMap<(u32, u64), Work>,
     /// Sessions that followed another of the same worker.
     pub(super) takeovers: u64,
     /// Sessions of workers that had been removed.
     pub(super) rejoins: u64,
-    /// Set when workers may end.
+    /// Set when workers may leave.
     pub(super) over: bool,
 }
 
@@ -120,7 +123,8 @@ struct Life {
     incarnation: u64,
     table: Table,
     session: Session,
-    thread: WorkerThread,
+    /// The first makes the updates, all read and end the clocks.
+    threads: Vec<WorkerThread>,
     random: fastrand::Rng,
 }
 
@@ -139,8 +143,8 @@ impl Life {
             shared.rejoins += u64::from(rejoin);
         }
         drop(shared);
-        let thread = session.thread();
-        Ok(Self { place: place.clone(), incarnation, table, session, thread, random })
+        let threads = session.threads();
+        Ok(Self { place: place.clone(), incarnation, table, session, threads, random })
     }
 
     fn id(&self) -> usize {
@@ -153,7 +157,7 @@ impl Life {
 
     async fn work(&mut self) -> Result<(), Failure> {
         loop {
-            let clock = self.thread.now().0;
+            let clock = self.threads[0].now().0;
             if clock >= self.place.handle.borrow().target {
                 break;
             }
@@ -163,19 +167,19 @@ impl Life {
                 self.read().await?;
             }
             self.stop_at(Point::BeforeClock).await;
-            let ended = self.thread.clock().await;
+            let ended = try_join_all(self.threads.iter_mut().map(WorkerThread::clock)).await;
             self.note()?;
             ended?;
             self.stop_at(Point::AfterClock).await;
             if self.random.u8(..8) == 0 {
-                let flushed = self.thread.flush().await;
+                let flushed = self.threads[0].flush().await;
                 self.note()?;
                 flushed?;
             }
             tokio::time::sleep(self.pause()).await;
         }
-        self.thread.flush().await?;
-        self.thread.barrier().await?;
+        self.threads[0].flush().await?;
+        try_join_all(self.threads.iter_mut().map(WorkerThread::barrier)).await?;
         self.read_all().await?;
         self.note()?;
         self.place.handle.borrow_mut().finished.insert(self.place.id, true);
@@ -183,6 +187,8 @@ impl Life {
         while !self.place.handle.borrow().over {
             tokio::time::sleep(LOOK_AGAIN).await;
         }
+        let left_at = self.threads.remove(0).leave().await?;
+        self.place.handle.borrow_mut().left.insert(self.place.id, left_at.0);
         Ok(())
     }
 
@@ -194,29 +200,36 @@ impl Life {
 
     /// Reads some rows and checks them.
     async fn read(&mut self) -> Result<(), Failure> {
-        let rows: Vec<RowId> = {
-            let shared = self.place.handle.borrow();
-            shared.rows.iter().copied().filter(|_| self.random.bool()).collect()
+        let rows = {
+            let (random, shared) = (&mut self.random, self.place.handle.borrow());
+            let some = |_: &WorkerThread| shared.rows.iter().copied().filter(|_| random.bool()).collect();
+            self.threads.iter().map(some).collect()
         };
         self.check(rows).await
     }
 
     async fn read_all(&mut self) -> Result<(), Failure> {
         let rows = self.place.handle.borrow().rows.clone();
-        self.check(rows).await
+        self.check(vec![rows; self.threads.len()]).await
     }
 
-    async fn check(&mut self, rows: Vec<RowId>) -> Result<(), Failure> {
-        let clock = self.thread.now().0;
-        let found = self.thread.get_many(&self.table, &rows).await?;
+    /// All threads at once, each rows of its own: one's answer may overtake another's.
+    async fn check(&mut self, rows: Vec<Vec<RowId>>) -> Result<(), Failure> {
+        let reads = self.threads.iter_mut().zip(&rows).map(|(thread, rows)| async {
+            let clock = thread.now().0;
+            Ok::<_, Error>((thread.thread(), clock, thread.get_many(&self.table, rows).await?))
+        });
+        let found = try_join_all(reads).await?;
         if !self.is_latest() {
             // Its own clocks may not count any more; it will be told.
             return Ok(());
         }
         let mut shared = self.place.handle.borrow_mut();
-        for (row, values) in rows.iter().zip(found) {
-            let Values::I64(values) = values else { return Err(Failure::Values) };
-            shared.oracle.read(self.id(), clock, row.0, &values)?;
+        for ((thread, clock, found), rows) in found.into_iter().zip(&rows) {
+            for (row, values) in rows.iter().zip(found) {
+                let Values::I64(values) = values else { return Err(Failure::Values) };
+                shared.oracle.read_by_thread((self.id(), thread), clock, row.0, &values)?;
+            }
         }
         Ok(())
     }
@@ -232,7 +245,7 @@ impl Life {
         deltas[id] = 1;
         deltas[workers + id] = mark;
         for row in &shared.rows {
-            self.thread.inc_dense(&self.table, *row, 0, deltas.as_slice())?;
+            self.threads[0].inc_dense(&self.table, *row, 0, deltas.as_slice())?;
         }
         Ok(())
     }
