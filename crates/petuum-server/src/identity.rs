@@ -46,3 +46,21 @@ impl Identity {
         self.map.nodes.get(&self.node).map_or("", String::as_str)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn golden_bytes() {
+        let nodes = [(NodeId(1), "a:1".to_owned())].into();
+        let map = ShardMap::spread(nodes, 1, 1).unwrap();
+        let identity = Identity { cluster: ClusterId(7), node: NodeId(1), map };
+        let bytes = codec::encode(&identity);
+        assert_eq!(
+            bytes.iter().map(|b| format!("{b:02x}")).collect::<String>(),
+            "01070101010103613a31010000fb00100101"
+        );
+        assert_eq!(codec::decode::<Identity>(&bytes).unwrap(), identity);
+    }
+}

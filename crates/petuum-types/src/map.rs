@@ -104,6 +104,18 @@ mod tests {
         (1..=n).map(|i| (NodeId(i), format!("127.0.0.1:{i}"))).collect()
     }
 
+    /// Part of every node's identity on its disk.
+    #[test]
+    fn golden_bytes() {
+        let map = ShardMap::spread(nodes(2), 2, 1).unwrap();
+        let bytes = crate::codec::encode(&map);
+        assert_eq!(
+            bytes.iter().map(|b| format!("{b:02x}")).collect::<String>(),
+            "010102010b3132372e302e302e313a31020b3132372e302e302e313a32020000fb0008010101fb0008fb00100102"
+        );
+        assert_eq!(crate::codec::decode::<ShardMap>(&bytes).unwrap(), map);
+    }
+
     #[test]
     fn spread_covers_every_slot_and_spreads_leaders() {
         let map = ShardMap::spread(nodes(3), 8, 3).unwrap();

@@ -179,3 +179,75 @@ pub struct Reply {
     /// The answer.
     pub outcome: Outcome,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec;
+
+    /// Answers are part of snapshots and of the wire: bytes of an older version must mean the same for ever.
+    #[test]
+    fn golden_bytes_of_every_outcome() {
+        let (table, row) = (TableId(3), RowId(300));
+        let refused = [
+            Refusal::UnknownTable { table },
+            Refusal::ForeignTable { table },
+            Refusal::WrongType { table, row, expected: ValueType::F32, got: ValueType::I64 },
+            Refusal::Column { table, row, first: 7, end: 12, width: 10 },
+            Refusal::NonFinite { table, row, column: 4 },
+            Refusal::WrongShard { table, row },
+            Refusal::Malformed("short".to_owned()),
+            Refusal::StagedBytes { bytes: 9, limit: 8 },
+            Refusal::MissingParts { clock: Clock(5), expected: 2, held: 1 },
+            Refusal::ClockOrder { expected: Clock(5), got: Clock(6) },
+        ];
+        let retried = [
+            Retry::NotLeader { leader: None },
+            Retry::NotLeader { leader: Some(NodeId(2)) },
+            Retry::Unregistered,
+            Retry::ShardBehind { ours: MapEpoch(1) },
+            Retry::MapBehind { ours: MapEpoch(2) },
+            Retry::Gap { expected: Sequence(9) },
+            Retry::Busy("b".to_owned()),
+            Retry::Unknown("u".to_owned()),
+        ];
+        let fenced = [
+            Fence::Replaced { by: Incarnation(7) },
+            Fence::Removed { at: Clock(8) },
+            Fence::OldGeneration { current: Generation(2) },
+        ];
+        let outcomes = [Outcome::Accepted, Outcome::Ticked].into_iter();
+        let outcomes = outcomes.chain(refused.map(Outcome::Refused)).chain(retried.map(Outcome::Retry));
+        let outcomes: Vec<Outcome> = outcomes.chain(fenced.map(Outcome::Fenced)).collect();
+        let hex = |outcome: &Outcome| codec::encode(outcome).iter().map(|b| format!("{b:02x}")).collect::<String>();
+        let golden = [
+            "0100",
+            "0101",
+            "01020003",
+            "01020103",
+            "01020203fb2c010001",
+            "01020303fb2c01070c0a",
+            "01020403fb2c0104",
+            "01020503fb2c01",
+            "0102060573686f7274",
+            "0102070908",
+            "010208050201",
+            "0102090506",
+            "01030000",
+            "0103000102",
+            "010301",
+            "01030201",
+            "01030302",
+            "01030409",
+            "0103050162",
+            "0103060175",
+            "01040007",
+            "01040108",
+            "01040202",
+        ];
+        assert_eq!(outcomes.iter().map(hex).collect::<Vec<_>>(), golden);
+        for outcome in outcomes {
+            assert_eq!(codec::decode::<Outcome>(&codec::encode(&outcome)).unwrap(), outcome);
+        }
+    }
+}

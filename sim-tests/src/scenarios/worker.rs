@@ -134,9 +134,12 @@ impl Life {
         let options = WorkerOptions { rejoin, ..place.options.clone() };
         let session = job.worker(WorkerId(place.id), options).await?;
         let incarnation = session.incarnation().0;
-        let rejoined_from = session.removed_at().filter(|_| rejoin).map(|clock| clock.0);
-        let registered = Registered { incarnation, start: session.start().0, rejoined_from };
+        let start = session.start().0;
         let mut shared = place.handle.borrow_mut();
+        // A process that died while it came back may have joined; its successor takes over a session that did nothing.
+        let unheard = start > shared.oracle.attempted(place.id as usize);
+        let rejoined_from = session.removed_at().filter(|_| rejoin || unheard).map(|clock| clock.0);
+        let registered = Registered { incarnation, start, rejoined_from };
         shared.oracle.registered(place.id as usize, registered)?;
         if shared.oracle.is_latest(place.id as usize, incarnation) {
             shared.takeovers += u64::from(shared.latest.insert(place.id, place.host.clone()).is_some());

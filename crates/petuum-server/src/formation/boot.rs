@@ -53,6 +53,12 @@ mod tests {
     }
 
     #[test]
+    fn golden_bytes() {
+        let bytes = petuum_types::codec::encode(&shown(3, 300, 4));
+        assert_eq!(bytes.iter().map(|b| format!("{b:02x}")).collect::<String>(), "0103fb2c014d010104");
+    }
+
+    #[test]
     fn p21_growing_boots_and_repeats_pass() {
         let first = judge(NodeId(1), None, &shown(1, 7, 0)).unwrap();
         let again = judge(NodeId(1), Some(&first), &shown(1, 7, 0)).unwrap();

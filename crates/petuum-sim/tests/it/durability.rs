@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use petuum_client::{Client, ReadFrom, TableDefinition, Worker, WorkerOptions};
+use petuum_client::{Client, Options, ReadFrom, TableDefinition, Worker, WorkerOptions};
 use petuum_server::NodeSettings;
 use petuum_sim::SimCluster;
 use petuum_sim::cluster::ReplicaView;
@@ -14,6 +14,8 @@ use petuum_types::{Error, GroupId, LogIndex, RowId, ShardId, WorkerId};
 use crate::support::{SOON, call, options_of, settle};
 
 const ROW: RowId = RowId(7);
+/// Longer than any failure here.
+const DEADLINE: Duration = Duration::from_secs(180);
 /// The only shard's group.
 const GROUP: GroupId = GroupId::of_shard(ShardId(0));
 
@@ -37,7 +39,8 @@ impl Writer {
 
     /// Adds 1 in the writer's own column in each clock: what the row holds is what was acknowledged.
     async fn run(self, endpoints: Vec<String>, id: u32) -> Result<(), Error> {
-        let client = Client::connect(&endpoints, options_of(&format!("writer-{id}"))).await?;
+        let options = Options { deadline: DEADLINE, ..options_of(&format!("writer-{id}")) };
+        let client = Client::connect(&endpoints, options).await?;
         let job = client.job("job").await?;
         let table = job.table("table").await?;
         let session = job.worker(WorkerId(id), WorkerOptions::default()).await?;
@@ -159,6 +162,32 @@ fn five_voters_lose_no_clock_when_the_leader_and_its_fastest_follower_lose_power
         let rounds = (0..5).map(|_| power_fails_for_the_first_to_acknowledge(&mut cluster, &writer, &mut random));
         let led = rounds.filter(|led| *led).count();
         assert!(led >= 3, "seed {seed}: in {led} of 5 rounds the leader was left with one follower and led");
+        finish(&mut cluster, &[writer]);
+    }
+}
+
+#[test]
+fn g8_a_worker_goes_on_by_itself_when_all_nodes_were_down_for_more_than_a_minute() {
+    for (seed, power) in [(1, false), (2, true)] {
+        let mut cluster = SimCluster::builder(seed).nodes(3).shards(1).build();
+        make(&mut cluster, 1);
+        let writer = Writer { reads: true, ..Writer::default() }.start(&mut cluster, 0);
+        cluster.step_until("first clocks", SOON, |_| writer.acked.get() >= 10).unwrap();
+        let nodes = cluster.nodes();
+        if power {
+            cluster.lose_power(&nodes);
+        } else {
+            assert!(nodes.iter().all(|node| cluster.kill(node)));
+        }
+        let before = writer.acked.get();
+        cluster.simulation().run_for(Duration::from_secs(70)).unwrap();
+        assert_eq!(writer.acked.get(), before, "nobody is there to acknowledge anything");
+        if power {
+            cluster.restore_power(&nodes);
+        } else {
+            nodes.iter().for_each(|node| assert!(cluster.start(node)));
+        }
+        cluster.step_until("more clocks", SOON, |_| writer.acked.get() >= before + 50).unwrap();
         finish(&mut cluster, &[writer]);
     }
 }

@@ -177,3 +177,9 @@ fn a_store_opens_again_and_again() {
         sync.join().unwrap();
     }
 }
+
+#[test]
+fn golden_bytes_of_a_boot() {
+    let bytes = codec::encode(&crate::Boot { number: 3, nonce: 300, life: 77 });
+    assert_eq!(bytes.iter().map(|b| format!("{b:02x}")).collect::<String>(), "0103fb2c014d");
+}
