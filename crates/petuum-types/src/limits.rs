@@ -33,6 +33,9 @@ pub const READ_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const STAGED_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// *Default* clocks that wait unacknowledged per worker, less one; see P6.
 pub const WINDOW_CLOCKS: u64 = 16;
+/// Finished clocks of a worker whose updates are added to rows that were read before them: what a look at a cached row
+/// may cost. Rows that lack older ones are read again.
+pub const OWN_CLOCKS_MAX: usize = 256;
 /// *Default* bytes that wait unacknowledged per worker.
 pub const UNACKED_BYTES: usize = 64 * 1024 * 1024;
 /// *Default* bytes of a client's row cache.

@@ -7,6 +7,7 @@
 
 use crate::updates::ClockUpdates;
 use petuum_chaos::{Mutant, mutated};
+use petuum_types::limits::OWN_CLOCKS_MAX;
 use petuum_types::{Clock, RowId, TableId, Values};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,14 +37,15 @@ impl OwnUpdates {
         self.bytes
     }
 
-    /// Keeps a finished clock's updates. Past the byte limit the oldest go, and the floor rises instead.
+    /// Keeps a finished clock's updates. Past the limits, of bytes and of clocks, the oldest go, and the floor rises instead:
+    /// under a large staleness a row could stay cached for ever, and each look at it would cost more than the one before.
     pub(super) fn push(&mut self, clock: Clock, updates: Arc<ClockUpdates>) {
         if mutated(Mutant::OwnWritesDroppedAtClock) {
             return;
         }
         self.bytes += updates.bytes();
         self.clocks.insert(clock, updates);
-        while self.bytes > self.limit
+        while (self.bytes > self.limit || self.clocks.len() > OWN_CLOCKS_MAX)
             && let Some((oldest, _)) = self.clocks.first_key_value()
         {
             self.forget_below(oldest.next());

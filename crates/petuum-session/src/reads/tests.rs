@@ -4,6 +4,7 @@ mod model;
 
 use super::*;
 use crate::updates::tests::table;
+use petuum_types::limits::OWN_CLOCKS_MAX;
 use petuum_types::read::{ReadAnswer, RowAnswer};
 use petuum_types::{Clock, ErrorKind, LogIndex, RowId, ShardId, Staleness, TableSchema, ValueType, Values};
 use std::sync::Arc;
@@ -180,6 +181,22 @@ fn g10_past_the_byte_budget_the_own_clock_floor_rises_instead() {
     assert_eq!(w.requirement(0, S0, &schema(), &[RowId(1)]).own_clock, Clock(1));
     assert_eq!(received(&mut w, &answer(21, 9, 0, &[(1, [1, 1])])), [None]);
     assert_eq!(received(&mut w, &answer(22, 9, 1, &[(1, [6, 1])])), [Some(vec![13, 1])]);
+}
+
+/// A table without bound: a row stays cached for ever.
+#[test]
+fn g10_past_the_number_of_clocks_the_own_clock_floor_rises_instead() {
+    let schema = TableSchema { staleness: Staleness(u32::MAX), ..schema() };
+    let mut w = Workspace::new(1, Clock(0), schema.staleness, &CacheSettings::default());
+    received(&mut w, &answer(20, 9, 0, &[(1, [0, 0])]));
+    for clock in 1..=OWN_CLOCKS_MAX as i64 {
+        w.inc(0, &schema, RowId(1), 0, 1i64).unwrap();
+        w.tick(0).unwrap();
+        assert_eq!(w.lookup(0, &schema, RowId(1)).unwrap().as_i64().unwrap(), [clock, 0]);
+    }
+    w.tick(0).unwrap();
+    assert!(w.lookup(0, &schema, RowId(1)).is_none(), "the cached row lacks a clock that is forgotten");
+    assert_eq!(w.requirement(0, S0, &schema, &[RowId(1)]).own_clock, Clock(1));
 }
 
 #[test]
