@@ -22,7 +22,7 @@ use super::worker::{JOB, TABLE};
 const CONVERGENCE: Duration = Duration::from_secs(60);
 
 /// Clocks that every worker finishes after the last fault.
-const CLOCKS_IN_PEACE: u64 = 10;
+const CLOCKS_IN_PEACE: u64 = 110;
 
 /// Waits until all is well and checks what is left.
 ///

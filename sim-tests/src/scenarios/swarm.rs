@@ -40,7 +40,7 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
         jobs_begin_one_in: random.bool().then(|| random.u32(2..400)),
         skew: if random.bool() { (0..nodes).map(|_| random.u64(80..=130)).collect() } else { Vec::new() },
         worker: draw_worker(random),
-        pause_max: Duration::from_micros(one_of(random, &[200, 1000, 3000])),
+        pause_max: Duration::from_micros(one_of(random, &[100, 400, 1500])),
     };
     let count = random.usize(FAULTS);
     let faults = (0..count).map(|at| if at < kinds.len() { kinds[at] } else { one_of(random, &kinds) }).collect();
