@@ -1,6 +1,6 @@
 //! `petuum ctl`: operate a cluster.
 
-use crate::endpoints::Endpoints;
+use crate::endpoints::{Endpoints, seconds};
 use crate::listing::{replicas, rows};
 use crate::nodes::init;
 use crate::output::{Failure, line};
@@ -56,7 +56,7 @@ enum JobCommand {
         #[arg(long)]
         workers: u32,
         /// How long a worker may be silent before it is evicted, in seconds
-        #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+        #[arg(long, default_value_t = 10, value_parser = seconds())]
         lease: u64,
     },
     /// Every job

@@ -1,8 +1,15 @@
 //! Where the cluster is: `--endpoints` or `PETUUM_ENDPOINTS`.
 
 use crate::output::Failure;
+use clap::builder::RangedU64ValueParser;
+use clap::value_parser;
 use petuum_client::{Client, Options};
 use std::time::Duration;
+
+/// What a flag in whole seconds takes: up to a day.
+pub(crate) fn seconds() -> RangedU64ValueParser {
+    value_parser!(u64).range(1..=86_400)
+}
 
 /// The cluster to talk to.
 #[derive(Clone, Debug, clap::Args)]
@@ -11,7 +18,7 @@ pub(crate) struct Endpoints {
     #[arg(long, global = true, env = "PETUUM_ENDPOINTS", value_delimiter = ',', value_name = "HOST:PORT,…")]
     pub(crate) endpoints: Vec<String>,
     /// How long to wait for an answer, in seconds
-    #[arg(long, global = true, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400), value_name = "SECONDS")]
+    #[arg(long, global = true, default_value_t = 30, value_parser = seconds(), value_name = "SECONDS")]
     pub(crate) deadline: u64,
 }
 

@@ -1,5 +1,6 @@
 //! `petuum train`: programs that come with Petuum.
 
+use crate::endpoints::seconds;
 use crate::nodes::{LocalCluster, Shape};
 use crate::output::{Failure, line};
 use crate::training::{Plan, Training};
@@ -79,7 +80,7 @@ struct MlrArgs {
     #[arg(long)]
     job: Option<String>,
     /// How long a worker may be silent before it is evicted, in seconds
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, default_value_t = 10, value_parser = seconds())]
     lease: u64,
     /// Write a report here
     #[arg(long, value_name = "FILE.json")]

@@ -1,5 +1,6 @@
 //! Tests of the store on real files.
 
+mod blobs;
 mod crash;
 mod log;
 mod open;
@@ -10,6 +11,7 @@ mod wal;
 
 use crate::{GroupStore, Store, StoreOptions, SyncDone, Syncer};
 use petuum_types::GroupId;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 
 /// A store in its own directory, with its syncer.
@@ -19,7 +21,7 @@ struct Opened {
 }
 
 impl Opened {
-    fn at(dir: &std::path::Path) -> Self {
+    fn at(dir: &Path) -> Self {
         let store = Store::open(dir, small()).unwrap();
         let syncer = store.syncer();
         Self { store, syncer }
@@ -48,6 +50,24 @@ fn ignore() -> SyncDone {
 fn watched() -> (SyncDone, Receiver<Result<(), crate::Error>>) {
     let (sender, receiver) = channel();
     (Box::new(move |outcome| sender.send(outcome).unwrap()), receiver)
+}
+
+/// The files of a directory with this extension, in order.
+fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
+    let paths = std::fs::read_dir(dir).unwrap().map(|file| file.unwrap().path());
+    let mut found: Vec<_> = paths.filter(|path| path.extension().is_some_and(|is| is == extension)).collect();
+    found.sort();
+    found
+}
+
+/// A copy of a store's directory.
+fn copy(from: &Path) -> tempfile::TempDir {
+    let to = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.path().join(entry.file_name())).unwrap();
+    }
+    to
 }
 
 fn append(group: &GroupStore, range: std::ops::RangeInclusive<u64>) {

@@ -1,6 +1,6 @@
 //! What is mended at open and what is refused: the manifest's torn end, and logs that are gone.
 
-use super::{Opened, ignore, small};
+use super::{Opened, copy, files, ignore, small};
 use crate::{Error, Store};
 use petuum_types::GroupId;
 use std::path::{Path, PathBuf};
@@ -19,15 +19,6 @@ fn filled(dir: &Path, entries: u64) {
 fn manifest(dir: &Path) -> PathBuf {
     let current = std::fs::read_to_string(dir.join("CURRENT")).unwrap();
     dir.join(current.trim_end())
-}
-
-fn copy(from: &Path) -> tempfile::TempDir {
-    let to = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), to.path().join(entry.file_name())).unwrap();
-    }
-    to
 }
 
 /// The number of entries in the store, all of them whole.
@@ -82,8 +73,7 @@ fn a_store_that_has_lost_its_logs_is_refused() {
     for entries in [1, ENTRIES] {
         let dir = tempfile::tempdir().unwrap();
         filled(dir.path(), entries);
-        let paths = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
-        let logs: Vec<_> = paths.filter(|path| path.extension().is_some_and(|extension| extension == "log")).collect();
+        let logs = files(dir.path(), "log");
         assert!(!logs.is_empty());
         logs.iter().for_each(|path| std::fs::remove_file(path).unwrap());
         for _ in 0..2 {

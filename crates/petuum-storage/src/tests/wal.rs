@@ -1,6 +1,6 @@
 //! Damage in the write-ahead log: found if it costs anything acknowledged, never mistaken for a torn tail.
 
-use super::{Opened, append, ignore, small};
+use super::{Opened, append, copy, files, ignore, small};
 use crate::{Error, Store};
 use petuum_types::GroupId;
 use std::path::{Path, PathBuf};
@@ -17,17 +17,7 @@ fn killed(dir: &Path, entries: u64, bytes: usize) -> PathBuf {
 }
 
 fn newest_wal(dir: &Path) -> PathBuf {
-    let paths = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    paths.filter(|path| path.extension().is_some_and(|extension| extension == "log")).max().unwrap()
-}
-
-fn copy(from: &Path) -> tempfile::TempDir {
-    let to = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), to.path().join(entry.file_name())).unwrap();
-    }
-    to
+    files(dir, "log").pop().unwrap()
 }
 
 /// Opens a copy with a changed log: the index of its last entry, or the error, which must come again the next time.
