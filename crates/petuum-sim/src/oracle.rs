@@ -6,8 +6,8 @@
 //! lost, half applied or mixed from two attempts shows in a single read (G1-G5). Pure: no time, no I/O.
 //!
 //! A read by `p` at clock `c` under staleness `s` shows of worker `q` at least `c - s` clocks (G4), of `p` itself exactly
-//! what it has done (G5), never less than the same thread of the same session of `p` has seen of that row (G5), and never
-//! more than `q` has attempted (G2). What one thread of a worker adds all see at once.
+//! what it has done (G5), never less than the same session of `p` has seen of that row (G5), and never more than `q` has
+//! attempted (G2). All threads of a session see what one of them adds or has seen.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -94,8 +94,8 @@ pub struct UnitVectors {
     staleness: u64,
     removals: bool,
     workers: Vec<Progress>,
-    /// By reader, its thread, row: the counts that thread of the reader's session has seen.
-    seen: BTreeMap<(usize, u32, u64), Vec<i64>>,
+    /// By reader, row: the counts the reader's session has seen.
+    seen: BTreeMap<(usize, u64), Vec<i64>>,
     random: fastrand::Rng,
     reads: u64,
 }
@@ -212,7 +212,7 @@ impl UnitVectors {
         progress.keep(start);
         (progress.acked, progress.incarnation, progress.inherited) = (start, incarnation, kept);
         progress.removed = false;
-        self.seen.retain(|(reader, ..), _| *reader != worker);
+        self.seen.retain(|(reader, _), _| *reader != worker);
         Ok(())
     }
 
@@ -255,48 +255,53 @@ impl UnitVectors {
         Ok(())
     }
 
-    /// The only thread of a worker's latest session, at `clock`, has read a row.
+    /// A worker's latest session, at `clock`, has read a row.
     ///
     /// # Errors
     /// [`Violation`] naming row, column, and what was allowed.
     pub fn read(&mut self, reader: usize, clock: u64, row: u64, values: &[i64]) -> Result<(), Violation> {
-        self.read_by_thread((reader, 0), clock, row, values)
+        self.read_together(reader, &[(clock, row, values)])
     }
 
-    /// A thread of a worker's latest session, at `clock`, has read a row. What a thread reads is to be told before it begins
-    /// its next read, and before any thread adds to the row.
+    /// The threads of a worker's latest session have read rows at the same time, and added to none meanwhile: (clock, row,
+    /// values) of each read. None may show less than what was seen before all of them; between them there is no order.
     ///
     /// # Errors
     /// [`Violation`] naming row, column, and what was allowed.
-    pub fn read_by_thread(
-        &mut self,
-        (reader, thread): (usize, u32),
-        clock: u64,
-        row: u64,
-        values: &[i64],
-    ) -> Result<(), Violation> {
+    pub fn read_together(&mut self, reader: usize, reads: &[(u64, u64, &[i64])]) -> Result<(), Violation> {
+        let count = self.workers.len();
+        reads.iter().try_for_each(|(clock, row, values)| self.judge(reader, *clock, *row, values))?;
+        for (_, row, values) in reads {
+            let seen = self.seen.entry((reader, *row)).or_insert_with(|| vec![0; count]);
+            seen.iter_mut().zip(*values).for_each(|(seen, value)| *seen = (*seen).max(*value));
+        }
+        self.reads += reads.len() as u64;
+        Ok(())
+    }
+
+    /// One read, against what was seen before.
+    fn judge(&self, reader: usize, clock: u64, row: u64, values: &[i64]) -> Result<(), Violation> {
         let count = self.workers.len();
         if values.len() != 2 * count {
             return Err(Violation(format!("row {row} has {} columns; expected {}", values.len(), 2 * count)));
         }
-        self.reads += 1;
-        let seen = self.seen.entry((reader, thread, row)).or_insert_with(|| vec![0; count]);
+        let seen = self.seen.get(&(reader, row));
         for (worker, progress) in self.workers.iter().enumerate().filter(|(_, progress)| !progress.unknown) {
             let value = values[worker];
             let attempted = progress.attempted();
             let sure = if self.removals { progress.acked } else { attempted };
             let stale = clock.saturating_sub(self.staleness).min(sure);
             let low = if worker == reader { attempted } else { stale };
-            let (least, most) = (progress.after(low).0.max(seen[worker]), progress.after(attempted).0);
+            let before = seen.map_or(0, |seen| seen[worker]);
+            let (least, most) = (progress.after(low).0.max(before), progress.after(attempted).0);
             let marks = progress.marks_of(value, low).filter(|_| (least..=most).contains(&value));
             let Some(marks) = marks else {
                 return Err(Violation(format!(
                     "worker {reader} at clock {clock} read {value} clocks of worker {worker} in row {row}; expected \
-                     {least} to {most} (staleness {}, seen before {})",
-                    self.staleness, seen[worker]
+                     {least} to {most} (staleness {}, seen before {before})",
+                    self.staleness
                 )));
             };
-            seen[worker] = value;
             check_marks(worker, row, value, values[count + worker], marks)?;
         }
         Ok(())
@@ -355,15 +360,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_never_sees_less_than_it_has_seen_whatever_others_saw() {
+    fn reads_at_the_same_time_have_no_order_and_later_ones_of_any_thread_see_as_much_as_all_of_them() {
         let (mut oracle, row) = oracle(9);
         let mut older = row.clone();
         (older[1], older[3]) = (0, 0);
-        let mut read = |thread, row: &[i64]| oracle.read_by_thread((0, thread), 2, 7, row).map_err(|e| e.to_string());
-        read(0, &row).unwrap();
-        read(1, &older).unwrap();
-        read(1, &row).unwrap();
-        assert!(read(1, &older).unwrap_err().contains("seen before 2"));
+        oracle.read_together(0, &[(2, 7, &row[..]), (2, 7, &older[..])]).unwrap();
+        let later = oracle.read_together(0, &[(2, 7, &row[..]), (2, 7, &older[..])]).unwrap_err();
+        assert!(later.to_string().contains("seen before 2"), "{later}");
+        assert_eq!(oracle.reads(), 2);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::worker::{JOB, TABLE};
 const CONVERGENCE: Duration = Duration::from_secs(60);
 
 /// Clocks that every worker finishes after the last fault.
-const CLOCKS_IN_PEACE: u64 = 110;
+const CLOCKS_IN_PEACE: u64 = 10;
 
 /// Waits until all is well and checks what is left.
 ///
@@ -36,24 +36,33 @@ pub(super) fn make(stage: &mut Stage, made: &Made) -> Result<(), Error> {
     drop_table(stage, made)
 }
 
+/// Goes on until all is `done`, for as long as it may take in peace; `what` says what is not.
+fn within_bound(
+    stage: &mut Stage,
+    done: impl Fn(&Stage) -> bool,
+    what: impl Fn(&Stage) -> String,
+) -> Result<(), Error> {
+    let end = stage.elapsed() + CONVERGENCE;
+    while !done(stage) {
+        if stage.elapsed() >= end {
+            return Err(stage.cluster.error(format!("after {CONVERGENCE:?} of peace: {}", what(stage))));
+        }
+        stage.step()?;
+    }
+    Ok(())
+}
+
 /// All workers leave.
 fn part(stage: &mut Stage, clocks: u64) -> Result<(), Error> {
     stage.handle.borrow_mut().over = true;
-    let end = stage.elapsed() + CONVERGENCE;
-    loop {
-        let left = stage.handle.borrow().left.clone();
-        if let Some((worker, at)) = left.iter().find(|(_, at)| **at != clocks) {
-            let message = format!("worker {worker} left at clock {at}; it had finished {clocks}");
-            return Err(stage.cluster.error(message));
+    let left = |stage: &Stage| stage.handle.borrow().left.len();
+    let all = |stage: &Stage| left(stage) == stage.workers as usize;
+    within_bound(stage, all, |stage| format!("{} of {} workers have left", left(stage), stage.workers))?;
+    match stage.handle.borrow().left.iter().find(|(_, at)| **at != clocks) {
+        None => Ok(()),
+        Some((worker, at)) => {
+            Err(stage.cluster.error(format!("worker {worker} left at clock {at}; it had finished {clocks}")))
         }
-        if left.len() == stage.workers as usize {
-            return Ok(());
-        }
-        if stage.elapsed() >= end {
-            let message = format!("{} of {} workers left within {CONVERGENCE:?}", left.len(), stage.workers);
-            return Err(stage.cluster.error(message));
-        }
-        stage.step()?;
     }
 }
 
@@ -67,14 +76,8 @@ fn drop_table(stage: &mut Stage, made: &Made) -> Result<(), Error> {
         told.set(true);
         HostResult::Ok(())
     });
-    let end = stage.elapsed() + CONVERGENCE;
-    while !dropped.get() || !level(stage) {
-        if stage.elapsed() >= end {
-            let message = format!("the table was not dropped within {CONVERGENCE:?}, told: {}", dropped.get());
-            return Err(stage.cluster.error(message));
-        }
-        stage.step()?;
-    }
+    let told = |_: &Stage| format!("the table is not dropped; told so: {}", dropped.get());
+    within_bound(stage, |stage| dropped.get() && level(stage), told)?;
     stage.look()?;
     for host in stage.cluster.nodes() {
         for shard in stage.cluster.shards_on(&host) {
@@ -112,13 +115,8 @@ fn converge(stage: &mut Stage) -> Result<u64, Error> {
         shared.target
     };
     tracing::info!(clocks, at = ?stage.elapsed(), "peace");
-    let end = stage.elapsed() + CONVERGENCE;
-    while stage.handle.borrow().finished.len() < stage.workers as usize || !level(stage) {
-        if stage.elapsed() >= end {
-            return Err(stage.cluster.error(format!("{CONVERGENCE:?} after the last fault {}", unfinished(stage))));
-        }
-        stage.step()?;
-    }
+    let done = |stage: &Stage| stage.handle.borrow().finished.len() == stage.workers as usize && level(stage);
+    within_bound(stage, done, |stage| format!("not all is well: {}", unfinished(stage)))?;
     stage.look()?;
     Ok(clocks)
 }
@@ -151,7 +149,7 @@ fn unfinished(stage: &Stage) -> String {
         })
     });
     let replicas: Vec<String> = replicas.collect();
-    format!("not all is well: {}; {}", workers.join("; "), replicas.join("; "))
+    format!("{}; {}", workers.join("; "), replicas.join("; "))
 }
 
 /// Every row on every replica, and every replica's sums against its rows.

@@ -13,7 +13,7 @@ use petuum_client::{Client, Job, Options, Session, Table, Worker, WorkerOptions,
 use petuum_sim::history::What;
 use petuum_sim::oracle::{Registered, UnitVectors};
 use petuum_sim::{History, HostResult};
-use petuum_types::{Error, ErrorKind, RowId, Values, WorkerId};
+use petuum_types::{Error, ErrorKind, RowId, WorkerId};
 
 use super::report::Work;
 
@@ -220,20 +220,20 @@ impl Life {
     async fn check(&mut self, rows: Vec<Vec<RowId>>) -> Result<(), Failure> {
         let reads = self.threads.iter_mut().zip(&rows).map(|(thread, rows)| async {
             let clock = thread.now().0;
-            Ok::<_, Error>((thread.thread(), clock, thread.get_many(&self.table, rows).await?))
+            Ok::<_, Error>((clock, thread.get_many(&self.table, rows).await?))
         });
         let found = try_join_all(reads).await?;
         if !self.is_latest() {
             // Its own clocks may not count any more; it will be told.
             return Ok(());
         }
-        let mut shared = self.place.handle.borrow_mut();
-        for ((thread, clock, found), rows) in found.into_iter().zip(&rows) {
+        let mut reads = Vec::new();
+        for ((clock, found), rows) in found.iter().zip(&rows) {
             for (row, values) in rows.iter().zip(found) {
-                let Values::I64(values) = values else { return Err(Failure::Values) };
-                shared.oracle.read_by_thread((self.id(), thread), clock, row.0, &values)?;
+                reads.push((*clock, row.0, values.as_i64().ok_or(Failure::Values)?));
             }
         }
+        self.place.handle.borrow_mut().oracle.read_together(self.id(), &reads)?;
         Ok(())
     }
 

@@ -79,7 +79,7 @@ impl Faults {
         while self.left > 0 {
             self.left -= 1;
             let Some(kind) = self.plan.pop() else { break };
-            let gap = self.millis(100..1500);
+            let gap = self.millis(400..2400);
             self.pass(stage, gap)?;
             // Half of all faults begin when those before are over, the others meet them.
             if self.random.bool() {
