@@ -19,7 +19,7 @@ mod training;
 mod worker;
 
 use clap::{Parser, Subcommand};
-use std::process::ExitCode;
+use output::Failure;
 
 /// A parameter server with bounded staleness that loses nothing when a server dies.
 #[derive(Debug, Parser)]
@@ -46,12 +46,12 @@ enum Command {
     Worker(worker::Args),
 }
 
-fn main() -> ExitCode {
+fn main() {
     let cli = Cli::parse();
     output::start_logging();
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return output::fail(&format!("no runtime could be started: {error}")),
+        Err(error) => output::end(Err(Failure::new(format_args!("no runtime could be started: {error}")))),
     };
     let result = runtime.block_on(async {
         match cli.command {
@@ -65,8 +65,5 @@ fn main() -> ExitCode {
     });
     // A task that is stuck in a system call does not keep the process alive.
     runtime.shutdown_background();
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => output::fail(&failure.to_string()),
-    }
+    output::end(result)
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::io::{IsTerminal, Write};
-use std::process::ExitCode;
 
 /// Why a command failed, in one line: what, and what to do.
 #[derive(Debug)]
@@ -43,7 +42,7 @@ pub(crate) fn start_logging() {
 pub(crate) fn line(text: impl fmt::Display) {
     let mut out = std::io::stdout().lock();
     if writeln!(out, "{text}").and_then(|()| out.flush()).is_err() {
-        std::process::exit(0);
+        end(Ok(()))
     }
 }
 
@@ -53,8 +52,19 @@ pub(crate) fn note(text: impl fmt::Display) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }
 
-/// The end of a command that failed.
-pub(crate) fn fail(message: &str) -> ExitCode {
-    note(format_args!("error: {message}"));
-    ExitCode::FAILURE
+/// The end of the process.
+///
+/// Destructors of C++ statics do not run: after a failure or a second signal threads of RocksDB, and tasks that use it,
+/// still work with what they would destroy. Nothing is lost, as nothing is when a node is killed.
+pub(crate) fn end(result: Result<(), Failure>) -> ! {
+    let status = match result {
+        Ok(()) => 0,
+        Err(failure) => {
+            note(format_args!("error: {failure}"));
+            1
+        }
+    };
+    // Nobody to tell if standard output is closed.
+    let _ = std::io::stdout().flush();
+    signal_hook::low_level::exit(status)
 }

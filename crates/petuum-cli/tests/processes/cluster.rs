@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 pub(crate) const PETUUM: &str = env!("CARGO_BIN_EXE_petuum");
 
@@ -123,15 +124,23 @@ impl Cluster {
 
     /// The node that leads most shards.
     pub(crate) async fn busiest(&self) -> usize {
-        let mut most = (0, 0);
-        for node in 0..self.addresses.len() {
-            let request = wire::GetReplicasRequest { format: petuum_net::FORMAT };
-            if let Ok(answer) = self.admin(node).get_replicas(request).await {
-                let leads = answer.into_inner().replicas.iter().filter(|r| r.group > 0 && r.role == "leader").count();
-                most = most.max((leads, node));
+        let begin = Instant::now();
+        loop {
+            let mut most = (0, 0);
+            for node in 0..self.addresses.len() {
+                let request = wire::GetReplicasRequest { format: petuum_net::FORMAT };
+                if let Ok(answer) = self.admin(node).get_replicas(request).await {
+                    let leads =
+                        answer.into_inner().replicas.iter().filter(|r| r.group > 0 && r.role == "leader").count();
+                    most = most.max((leads, node));
+                }
             }
+            if most.0 > 0 {
+                return most.1;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "a shard has a leader within 20 s");
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        most.1
     }
 }
 
@@ -151,11 +160,11 @@ pub(crate) fn pid(child: &Child) -> Pid {
 
 /// The exit of a process that ends within this time.
 pub(crate) async fn exit_within(child: &mut Child, time: Duration) -> Option<ExitStatus> {
-    let end = tokio::time::Instant::now() + time;
+    let end = Instant::now() + time;
     loop {
         match child.try_wait().unwrap() {
             Some(status) => return Some(status),
-            None if tokio::time::Instant::now() >= end => return None,
+            None if Instant::now() >= end => return None,
             None => tokio::time::sleep(Duration::from_millis(10)).await,
         }
     }

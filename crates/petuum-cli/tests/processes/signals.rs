@@ -106,18 +106,27 @@ async fn nodes_stop_by_themselves_when_their_local_cluster_was_killed() {
     }
 }
 
-/// A node whose peers are dead can hand its leaderships to nobody and tries for three seconds.
+/// A node whose peers are dead can hand its leaderships to nobody and tries for three seconds. On a busy machine it may
+/// have lost them just before: then there was nothing to hand over, and another attempt tells.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_second_sigterm_ends_a_node_at_once() {
     let mut cluster = Cluster::start(3, 2).await;
-    let leader = cluster.busiest().await;
-    (0..3).filter(|node| *node != leader).for_each(|node| cluster.kill(node));
-    cluster.send_sigterm(leader);
-    let early = cluster.exit_within(leader, Duration::from_secs(1)).await;
-    assert_eq!(early, None, "it hands over first");
-    cluster.send_sigterm(leader);
-    let exit = cluster.exit_within(leader, Duration::from_millis(1500)).await.expect("an end at the second signal");
-    assert_eq!(exit.code(), Some(0), "{exit}");
-    (0..3).for_each(|node| cluster.restart(node));
-    cluster.client().await.job("started").await.unwrap();
+    for _ in 0..5 {
+        let leader = cluster.busiest().await;
+        (0..3).filter(|node| *node != leader).for_each(|node| cluster.kill(node));
+        cluster.send_sigterm(leader);
+        let early = cluster.exit_within(leader, Duration::from_secs(1)).await;
+        if early.is_none() {
+            cluster.send_sigterm(leader);
+        }
+        let late = cluster.exit_within(leader, Duration::from_millis(1500)).await;
+        let exit = early.or(late).expect("an end at the second signal");
+        assert_eq!(exit.code(), Some(0), "{exit}");
+        (0..3).for_each(|node| cluster.restart(node));
+        cluster.client().await.job("started").await.unwrap();
+        if early.is_none() {
+            return;
+        }
+    }
+    panic!("five times a node that led a shard had nothing to hand over");
 }
