@@ -47,13 +47,16 @@ pub(crate) struct State {
     /// When `clock()` was called for each clock that is not acknowledged.
     called_at: BTreeMap<Clock, Instant>,
     longest_gap: Duration,
+    /// When the last call that kept the lease was begun.
+    pub(crate) renewed: Instant,
     /// Who decided a message of the shard last, and how often that was another node than before.
     answered_by: BTreeMap<ShardId, NodeId>,
     failovers: u64,
 }
 
 impl Core {
-    pub(crate) fn new(place: Place, registration: Registration, options: WorkerOptions) -> Self {
+    /// Of a worker whose registration was begun at `begun`.
+    pub(crate) fn new(place: Place, registration: Registration, options: WorkerOptions, begun: Instant) -> Self {
         let Place { cluster, map, job, workers, staleness, .. } = place;
         let shards: Vec<ShardId> = map.shards.keys().copied().collect();
         let start = SessionStart {
@@ -84,6 +87,7 @@ impl Core {
             ended: None,
             called_at: BTreeMap::new(),
             longest_gap: Duration::ZERO,
+            renewed: begun,
             answered_by: BTreeMap::new(),
             failovers: 0,
         };
@@ -172,10 +176,21 @@ impl Core {
         }
     }
 
-    /// Ends a thread's clock and queues it if it was the last thread's. `called` is when the program asked for it.
-    pub(crate) fn tick(&self, thread: usize, called: Instant) -> Result<(), Error> {
+    /// Waits until a clock has been given up since there were `aborts_seen` aborts, or the session has ended.
+    pub(crate) async fn given_up(&self, aborts_seen: u64) {
+        let mut changes = self.changes();
+        let mut seen = aborts_seen;
+        while self.lock().check_heard(&mut seen).is_ok() {
+            changes.changed().await.expect("the sender is in this core");
+        }
+    }
+
+    /// Ends a thread's clock and queues it if it was the last thread's. `called` is when the program asked for it;
+    /// `aborts_seen`, how many aborts the thread has reported. After one that it has not, it is in an earlier clock than
+    /// its program knows.
+    pub(crate) fn tick(&self, thread: usize, called: Instant, aborts_seen: &mut u64) -> Result<(), Error> {
         let mut state = self.lock();
-        state.check()?;
+        state.check_heard(aborts_seen)?;
         if !state.committer.room() {
             return Err(Error::new(ErrorKind::ResourceExhausted, "another thread has taken the room"));
         }
@@ -185,6 +200,7 @@ impl Core {
                 // It can never fit. Every thread is back in this clock without updates, and hears of it.
                 state.workspace.give_up(clock);
                 state.aborts = (state.aborts.0 + 1, Some(error.clone()));
+                *aborts_seen = state.aborts.0;
                 drop(state);
                 self.changed();
                 return Err(error);
@@ -317,6 +333,7 @@ impl Core {
             counters: state.committer.counters().into(),
             failovers: state.failovers,
             longest_commit_gap: state.longest_gap,
+            since_renewal: state.renewed.elapsed(),
             rows_read: state.rows_read,
             rows_cached: state.rows_cached,
             clock_differentials: state.workspace.differentials().clone(),
@@ -333,6 +350,17 @@ impl State {
     /// The end of the session, if it has ended.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.ended.clone().map_or(Ok(()), Err)
+    }
+
+    /// As [`State::check`]; also a clock that was given up since the thread looked last.
+    pub(crate) fn check_heard(&self, aborts_seen: &mut u64) -> Result<(), Error> {
+        self.check()?;
+        let (aborts, error) = &self.aborts;
+        if aborts == aborts_seen {
+            return Ok(());
+        }
+        *aborts_seen = *aborts;
+        Err(error.clone().expect("an abort has a reason"))
     }
 
     /// Sends a shard's messages elsewhere, from the first unacknowledged on.

@@ -6,6 +6,7 @@ use petuum_net::wire::session_client::SessionClient;
 use petuum_types::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Beats five times per lease, for as long as the session lives; aborted with it.
 pub(super) async fn run(core: Arc<Core>) {
@@ -19,10 +20,11 @@ pub(super) async fn run(core: Arc<Core>) {
     let period = (registration.lease / 5).clamp(Duration::from_millis(20), Duration::from_secs(10));
     loop {
         tokio::time::sleep(period).await;
+        let begun = Instant::now();
         // A silent node is left soon enough for the others to be asked within the lease.
         let call = |channel, _| async move { SessionClient::new(channel).heartbeat(request).await };
         match core.cluster.control_within(period.max(Duration::from_millis(100)), call).await {
-            Ok(_) => {}
+            Ok(_) => core.lock().renewed = begun,
             Err(error)
                 if matches!(error.kind(), ErrorKind::Replaced | ErrorKind::Evicted | ErrorKind::Incompatible) =>
             {

@@ -22,6 +22,7 @@ use crate::options::WorkerOptions;
 use petuum_types::{Clock, Error, ErrorKind, Incarnation, WorkerId};
 use std::sync::Arc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 /// A registered worker. Its tasks end when the session and all its threads are dropped.
 pub struct Session {
@@ -39,9 +40,10 @@ impl Session {
             );
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
+        let begun = Instant::now();
         let registration = register(&place, worker, options.rejoin).await?;
         tracing::info!(%worker, incarnation = %registration.incarnation, start = %registration.start, "registered");
-        let core = Arc::new(Core::new(place, registration, options));
+        let core = Arc::new(Core::new(place, registration, options, begun));
         let mut tasks = JoinSet::new();
         for node in core.nodes() {
             tasks.spawn(core.clone().watched(courier::run(core.clone(), node)));

@@ -18,6 +18,8 @@ pub struct SessionReport {
     /// The longest time from a call of `clock()`, of the worker's last thread, to the acknowledgement of its first tick; what
     /// the call waited for room and for slower workers (P6) is in it.
     pub longest_commit_gap: Duration,
+    /// How long ago the last call that kept the worker's lease was begun: a heartbeat that was answered, or the registration.
+    pub since_renewal: Duration,
     /// Rows read from servers and answered from the cache.
     pub rows_read: u64,
     /// Rows the cache could show.

@@ -41,15 +41,7 @@ impl WorkerThread {
 
     /// The session's end, or a clock that was given up since this thread looked last.
     fn check(&mut self) -> Result<(), Error> {
-        let running = self.running.clone();
-        let state = running.core.lock();
-        state.check()?;
-        let (aborts, error) = &state.aborts;
-        if *aborts == self.aborts_seen {
-            return Ok(());
-        }
-        self.aborts_seen = *aborts;
-        Err(error.clone().expect("an abort has a reason"))
+        self.running.core.lock().check_heard(&mut self.aborts_seen)
     }
 
     /// Waits for `look`; the end of the session and a clock given up end the wait.
@@ -153,9 +145,17 @@ impl WorkerThread {
             let requests: Vec<_> = rows.chunks(rows_per_request(schema)).map(<[RowId]>::to_vec).collect();
             requests.into_iter().map(move |rows| (shard, rows))
         });
-        for fetched in try_join_all(requests.map(|(shard, rows)| self.fetch(table, shard, rows))).await? {
-            found.extend(fetched);
-        }
+        let fetched = try_join_all(requests.map(|(shard, rows)| self.fetch(table, shard, rows)));
+        // A read may wait for the worker's own clock, which will not come any more once it was given up.
+        let fetched = tokio::select! {
+            biased;
+            fetched = fetched => Some(fetched?),
+            () = core.given_up(self.aborts_seen) => None,
+        };
+        let Some(fetched) = fetched else { return Err(self.check().expect_err("a clock was given up")) };
+        fetched.into_iter().for_each(|rows| found.extend(rows));
+        // Without the updates of a clock given up meanwhile they are not what this thread's clock should see.
+        self.check()?;
         Ok(rows.iter().map(|row| found[row].clone()).collect())
     }
 }
@@ -197,13 +197,16 @@ impl Worker for WorkerThread {
         first_column: u32,
         deltas: impl Into<Deltas<'a>>,
     ) -> Result<(), Error> {
-        self.check()?;
         let deltas = match deltas.into() {
             Deltas::F32(values) => ValuesRef::F32(values),
             Deltas::I64(values) => ValuesRef::I64(values),
         };
         let index = self.index();
-        self.core().lock().workspace.inc_dense(index, table.schema(), row, first_column, deltas)
+        // Looked at and added to under one lock: else an update of a clock given up in between would be one of the next
+        // attempt.
+        let mut state = self.running.core.lock();
+        state.check_heard(&mut self.aborts_seen)?;
+        state.workspace.inc_dense(index, table.schema(), row, first_column, deltas)
     }
 
     async fn clock(&mut self) -> Result<Clock, Error> {
@@ -222,7 +225,7 @@ impl Worker for WorkerThread {
         // Between the look and the tick another thread may have taken the room: then this one waits again.
         loop {
             reached(Failpoint::WorkerBeforeClock);
-            match self.core().tick(self.index(), called) {
+            match self.running.core.tick(self.index(), called, &mut self.aborts_seen) {
                 Ok(()) => {
                     reached(Failpoint::WorkerAfterClock);
                     return Ok(self.now());
@@ -230,11 +233,7 @@ impl Worker for WorkerThread {
                 Err(error) if error.kind() == ErrorKind::ResourceExhausted => {
                     self.until(room, State::waiting_for).await?;
                 }
-                Err(error) => {
-                    let aborts = self.core().lock().aborts.0;
-                    self.aborts_seen = aborts;
-                    return Err(error);
-                }
+                Err(error) => return Err(error),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Jobs and sessions over a long time: many short ones, and one that does nothing for long.
+//! Jobs and sessions over a long time: many short ones, one that does nothing for long, one whose clock is refused.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use petuum_client::{Client, Job, ReadFrom, Table, TableDefinition, Worker, WorkerOptions};
 use petuum_sim::SimCluster;
-use petuum_types::{Clock, Error, RowId, WorkerId};
+use petuum_types::{Clock, Error, ErrorKind, RowId, WorkerId};
 use tokio::time::{Instant, timeout};
 
 use crate::support::{SOON, call, options_of, settle, settled};
@@ -83,4 +83,42 @@ fn a_session_idle_for_forty_minutes_goes_on_at_once() {
     cluster.step_until("the idle session's end", idle + SOON, |_| took.get().is_some()).unwrap();
     let took = took.get().unwrap();
     assert!(took < Duration::from_secs(1), "a clock and two reads took {took:?}");
+}
+
+/// A clock that only the servers can refuse: each thread's update is finite, their sum is not.
+async fn refused_clock(client: Client) -> Result<(), Error> {
+    let job = client.create_job("job", 1, None).await?;
+    let counts = job.create_table(&TableDefinition::i64("counts", 1, 0)).await?;
+    let fragile = job.create_table(&TableDefinition::f32("fragile", 1, 0)).await?;
+    let options = WorkerOptions { threads: 2, ..WorkerOptions::default() };
+    let session = job.worker(WorkerId(0), options).await?;
+    let mut threads = session.threads();
+    for thread in &mut threads {
+        thread.inc(&counts, ROW, 0, 1i64)?;
+        thread.inc(&fragile, ROW, 0, f32::MAX)?;
+        thread.clock().await?;
+    }
+    // Under staleness 0 a read waits for the clock that is being refused.
+    for thread in &mut threads {
+        let error = thread.get(&counts, ROW).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert_eq!(thread.now(), Clock(0), "back in the clock that was given up");
+        thread.inc(&counts, ROW, 0, 1i64)?;
+    }
+    for thread in &mut threads {
+        thread.clock().await?;
+    }
+    for thread in &mut threads {
+        assert_eq!(thread.get(&counts, ROW).await?.as_i64().unwrap(), [2], "of the second attempt alone");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_read_that_waits_for_a_clock_ends_when_that_clock_is_given_up() {
+    let mut cluster = settled(1);
+    let begin = cluster.elapsed();
+    call(&mut cluster, "refused", |client| async move { refused_clock(client).await });
+    let took = cluster.elapsed() - begin;
+    assert!(took < Duration::from_secs(5), "it took {took:?}");
 }

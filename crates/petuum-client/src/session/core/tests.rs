@@ -25,12 +25,12 @@ fn core() -> Arc<Core> {
         lease: Duration::from_secs(10),
         removed_at: None,
     };
-    Arc::new(Core::new(place, registration, WorkerOptions::default()))
+    Arc::new(Core::new(place, registration, WorkerOptions::default(), Instant::now()))
 }
 
 /// Ends a clock that was asked for at `called`, and sends its one message.
 fn send_clock(core: &Core, called: Instant) -> Sequence {
-    core.tick(0, called).unwrap();
+    core.tick(0, called, &mut 0).unwrap();
     core.lock().committer.next_message(SHARD).expect("a tick").sequence
 }
 
@@ -113,7 +113,7 @@ async fn a_state_left_half_changed_ends_the_session_with_a_typed_error() {
         panic!("inside the lock");
     }));
     assert!(panicked.is_err());
-    assert_eq!(core.tick(0, Instant::now()).unwrap_err().kind(), ErrorKind::Internal);
+    assert_eq!(core.tick(0, Instant::now(), &mut 0).unwrap_err().kind(), ErrorKind::Internal);
     // Whoever waited is woken, long before its deadline.
     let woken = tokio::time::timeout(Duration::from_secs(5), waiting).await.unwrap().unwrap();
     assert_eq!(woken.unwrap_err().kind(), ErrorKind::Internal);
@@ -125,4 +125,15 @@ async fn a_task_that_panics_ends_the_session_with_a_typed_error() {
     core.clone().watched(async { panic!("a defect") }).await;
     let error = core.lock().check().unwrap_err();
     assert!(error.kind() == ErrorKind::Internal && error.message().contains("register"), "{error}");
+}
+
+#[tokio::test]
+async fn a_thread_that_has_not_heard_of_an_abort_ends_no_clock() {
+    let (core, mut seen) = (core(), 0);
+    core.lock().aborts = (1, Some(Error::new(ErrorKind::InvalidArgument, "refused")));
+    let error = core.tick(0, Instant::now(), &mut seen).unwrap_err();
+    assert_eq!((error.kind(), seen), (ErrorKind::InvalidArgument, 1));
+    assert_eq!(core.lock().workspace.clocks().least(), Clock(0), "the next attempt has not begun");
+    core.tick(0, Instant::now(), &mut seen).unwrap();
+    assert_eq!(core.lock().workspace.clocks().least(), Clock(1));
 }
