@@ -26,7 +26,7 @@ step_unit() {
         name=${name%/main.rs}
         name=${name%.rs}
         case $name in
-            processes | project | '*') ;;
+            processes | starvation | project | '*') ;;
             *) tests+=(--test "$name") ;;
         esac
     done
@@ -38,8 +38,8 @@ step_unit() {
 # The model check takes about three minutes, traces and planted faults one; the rest of the budget is for seeds.
 step_simulator() { "${CARGO_TARGET_DIR:-target}/debug/sim-tests" ci --minutes 8; }
 
-# The real binary: processes killed and started again.
-step_processes() { cargo test --locked --workspace --test processes; }
+# The real binary: processes killed, started again and paused; then alone, a machine that has no time for them.
+step_processes() { cargo test --locked --workspace --test processes --test starvation; }
 
 # Two runs of training on three nodes, one of them through kills, which must end with equal counters and replicas.
 step_demo() { "${CARGO_TARGET_DIR:-target}/debug/petuum" demo --data examples/data/fashion-mnist-10k; }

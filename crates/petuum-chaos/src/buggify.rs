@@ -12,8 +12,11 @@ catalogue! {
         GatherOne = "gather.one", "P8", "An entry holds one message although more wait.";
         ErrandTwice = "errand.twice", "P5", "A driver does not hear an answer and asks again.";
         ErrandLate = "errand.late", "P5", "A driver's command is sent after a pause, perhaps by a deposed driver.";
+        ErrandStray = "errand.stray", "P5", "A driver's command arrives once more, seconds after it was answered.";
+        ExpiryLate = "expiry.late", "P16, P17", "A removal for want of heartbeats is logged after a pause.";
         ReadElsewhere = "read.elsewhere", "P10", "A read begins at another replica than the nearest.";
         FrameOfOneEntry = "frame.one-entry", "P8", "An append request carries one entry.";
         PieceSmall = "piece.small", "P19", "A snapshot is cut into pieces of a few bytes.";
+        PieceLate = "piece.late", "P19", "A snapshot's next piece is written after a pause.";
     }
 }

@@ -41,6 +41,7 @@ catalogue! {
         SettleTicksNothing = "settle-ticks-nothing", G3, "A settle advances the clock without the staged parts.";
         MinClockOfGreatest = "min-clock-of-greatest", G3, "The min clock is the greatest clock of the workers.";
         FollowerAnswersEarly = "follower-answers-early", G4, "A replica answers below the min clock asked for, and says it had it.";
+        LatestUnconfirmed = "latest-unconfirmed", G4, "A latest read is answered without asking whether the replica still leads.";
         CacheNeverStale = "cache-never-stale", G4, "The cache answers whatever the min clock of its row.";
         JoinNotCountedAtFence = "join-not-counted-at-fence", G4, "A joiner counts only from its settle on.";
         NeedsOneClockLess = "needs-one-clock-less", G4, "Reads ask for one clock less than staleness allows.";

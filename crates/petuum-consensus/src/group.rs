@@ -152,6 +152,14 @@ impl Group {
         }
     }
 
+    /// Campaigns now, whoever leads and however well.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`].
+    pub async fn campaign(&self) -> Result<(), Error> {
+        self.raft()?.trigger().elect(false).await.map_err(|fatal| self.stopped(fatal))
+    }
+
     /// ReadIndex: an index such that whoever reads the machine at it or later sees every entry answered before this
     /// call. Answered when this replica has applied that far. Costs one round of heartbeats; trusts no clock.
     ///

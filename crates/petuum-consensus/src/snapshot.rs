@@ -14,6 +14,7 @@ use petuum_storage::{GroupStore, SnapshotWriter};
 use petuum_types::codec;
 use std::io;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// What travels with a snapshot's meta inside openraft.
@@ -135,6 +136,9 @@ impl RaftSnapshotBuilder<Types> for Builder {
         loop {
             let view = self.view.get_mut().expect("nothing panics while it is held");
             let Some(piece) = view.next_piece(self.piece_bytes) else { break };
+            if clumsy(Buggify::PieceLate) {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
             writer.push(&piece).map_err(io_error)?;
             reached(Failpoint::SnapshotPiece);
             tokio::task::yield_now().await;

@@ -8,7 +8,7 @@ use crate::groups::{ControlReplica, Running};
 use crate::shared::Inner;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use petuum_chaos::{Failpoint, reached};
+use petuum_chaos::{Buggify, Failpoint, clumsy, reached};
 use petuum_consensus::ProposeError;
 use petuum_control::{Control, ControlAnswer, ControlCommand, Driver, ErrandId};
 use petuum_types::{Clock, Error, ErrorKind, JobId, WorkerId, codec};
@@ -54,6 +54,9 @@ async fn lead(inner: &Arc<Inner>, running: &Running, control: &ControlReplica) {
         proposals.extend(control.cell.with(|state| lock(&inner.leases).expired(state)));
         for command in &proposals {
             log_expiry(command);
+            if matches!(command, ControlCommand::Evict { .. }) && clumsy(Buggify::ExpiryLate) {
+                tokio::time::sleep(2 * tick).await;
+            }
             reached(Failpoint::ProposalBefore);
             match propose(control, command).await {
                 // What is refused now will be refused again: not in a spin, each attempt is an entry of the log.

@@ -15,7 +15,7 @@ use petuum_net::{status, wire};
 use petuum_types::command::{ShardAnswer, ShardCommand};
 use petuum_types::{Error, ErrorKind, GroupId, NodeId, ShardId, codec, entry};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -43,6 +43,9 @@ pub(crate) async fn run(
     if clumsy(Buggify::ErrandLate) {
         tokio::time::sleep(deadline / 2).await;
     }
+    if clumsy(Buggify::ErrandStray) {
+        tokio::spawn(stray(Arc::downgrade(inner), inner.settings.peer_call(), errand.clone()));
+    }
     reached(Failpoint::ErrandBeforeSend);
     match timeout(deadline, ask_shard(inner, running, leaders, errand.shard, &errand.command)).await {
         Ok(Ok(_)) if clumsy(Buggify::ErrandTwice) => (errand.id, None),
@@ -60,6 +63,16 @@ pub(crate) async fn run(
         }
         Err(_) => (errand.id, None),
     }
+}
+
+/// A copy of an errand that was long on its way. Nobody waits for its answer.
+async fn stray(inner: Weak<Inner>, deadline: Duration, errand: Errand) {
+    tokio::time::sleep(deadline).await;
+    let Some(inner) = inner.upgrade() else { return };
+    let Ok(running) = inner.running() else { return };
+    let leaders = Leaders::default();
+    // Its sender may be gone; there is nobody to tell.
+    let _ = timeout(deadline, ask_shard(&inner, running, &leaders, errand.shard, &errand.command)).await;
 }
 
 async fn ask_shard(

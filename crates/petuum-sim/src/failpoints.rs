@@ -95,11 +95,12 @@ impl Failpoints {
         std::mem::take(&mut self.board.state.borrow_mut().fired)
     }
 
-    /// Makes places of the product clumsy from now on: each in one run of four, and there one time in sixteen.
+    /// Makes places of the product clumsy from now on: each in one run of two, and there one time in sixteen; more often
+    /// where a run seldom comes by.
     pub fn buggify(&self, seed: u64) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut state = self.board.state.borrow_mut();
-        state.clumsy = Buggify::ALL.iter().filter(|_| random.u8(..4) == 0).map(|place| (*place, 0)).collect();
+        state.clumsy = Buggify::ALL.iter().filter(|_| random.bool()).map(|place| (*place, 0)).collect();
         state.random = Some(random);
     }
 
@@ -148,7 +149,7 @@ impl Handler for Board {
         let mut state = self.state.borrow_mut();
         let State { clumsy, random: Some(random), .. } = &mut *state else { return false };
         let Some(count) = clumsy.get_mut(&place) else { return false };
-        let now = random.u8(..16) == 0;
+        let now = random.u8(..one_in(place)) == 0;
         *count += u64::from(now);
         now
     }
@@ -172,6 +173,15 @@ impl State {
         }
         self.armed.remove(at);
         true
+    }
+}
+
+/// One of how many passes of a place is clumsy.
+const fn one_in(place: Buggify) -> u8 {
+    match place {
+        Buggify::ExpiryLate => 2,
+        Buggify::ErrandTwice | Buggify::ErrandLate | Buggify::ErrandStray | Buggify::PieceLate => 5,
+        _ => 16,
     }
 }
 

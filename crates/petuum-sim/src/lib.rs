@@ -4,6 +4,7 @@
 //!   Simulation ── turmoil: hosts, links, virtual tokio time        (simulation.rs)
 //!     ├── VirtualClock: what the system's clocks say meanwhile     (clock.rs)
 //!     ├── SimCluster: real nodes, their deaths and links, views    (cluster/)
+//!     ├── Faults: what strikes it when, from the seed              (faults/)
 //!     ├── UnitVectors: what reads may show under staleness         (oracle.rs)
 //!     ├── SimListener, SimConnector: petuum-net's seams            (net.rs)
 //!     ├── Failpoints: the power goes inside a step                (failpoints.rs)
@@ -29,6 +30,7 @@ pub mod clock;
 pub mod cluster;
 pub mod disk;
 mod failpoints;
+pub mod faults;
 pub mod history;
 pub mod meta;
 mod net;
@@ -40,6 +42,7 @@ pub use cluster::{ClusterBuilder, SimCluster};
 pub use petuum_server::NodeSettings;
 
 pub use failpoints::{Failpoints, Struck};
+pub use faults::Faults;
 pub use history::History;
 pub use net::{SimConnector, SimListener};
 pub use simulation::{Error, Settings, Simulation, TICK};

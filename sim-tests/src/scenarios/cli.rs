@@ -243,11 +243,12 @@ fn meta_seeds(seeds: Range<u64>, scenario: Scenario) -> Result<String, String> {
 }
 
 fn list_faults() -> String {
-    for kind in Kind::ALL {
+    for kind in Kind::all() {
         line(&format!("{:30} {:24} {}", kind.name(), kind.made(), kind.approximation()));
     }
-    line("cpu-starved, process-paused     real processes           no simulated host runs slower than the others");
-    format!("{} kinds of faults", Kind::ALL.len())
+    line("process-paused                 real processes           petuum-cli, tests/processes/pauses.rs");
+    line("cpu-starved                    real processes           petuum-cli, tests/starvation");
+    format!("{} kinds of faults", Kind::all().count())
 }
 
 fn list_failpoints() -> String {

@@ -30,6 +30,8 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
         jobs_begin_one_in: None,
         skew: Vec::new(),
         worker: WorkerOptions::default(),
+        reader: false,
+        refused: false,
         pause_max: Duration::from_millis(20),
     };
     let plan = Plan { faults: Kind::FIRST.to_vec(), clumsy: false };

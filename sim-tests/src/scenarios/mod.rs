@@ -26,6 +26,7 @@ mod mutants;
 mod named;
 mod peace;
 mod plan;
+mod reader;
 mod report;
 mod run;
 mod seed;

@@ -95,6 +95,8 @@ fn report(stage: &Stage, faults: &Faults) -> Report {
     report.count("failovers", work.failovers);
     report.count("takeovers", shared.takeovers);
     report.count("rejoins", shared.rejoins);
+    report.count("latest-reads", shared.latest_reads);
+    report.count("clocks-given-up", shared.given_up);
     report.count("workers-unjudged", shared.oracle.unjudged() as u64);
     // Each group's first leader is not due to a fault.
     report.count("elections", stage.watch.terms().saturating_sub(u64::from(stage.shards) + 1));
@@ -104,18 +106,19 @@ fn report(stage: &Stage, faults: &Faults) -> Report {
         report.count("torn-logs", disk.torn_tails);
         report.count("disk-errors", disk.injected);
     }
-    for (kind, count) in &faults.happened {
+    let happened = faults.happened();
+    for (kind, count) in &happened {
         report.count(kind.name(), *count);
         report.count("faults", *count);
     }
-    report.count("kinds-of-faults", faults.happened.len() as u64);
+    report.count("kinds-of-faults", happened.len() as u64);
     let reached = stage.cluster.failpoints().reached();
     let installed = reached.get(&petuum_chaos::Failpoint::InstallAfter).copied().unwrap_or(0);
     report.count("snapshots-installed", installed);
     for (point, count) in reached {
         report.count(&format!("reached:{}", point.name()), count);
     }
-    for (point, count) in &stage.struck {
+    for (point, count) in faults.struck() {
         report.count(&format!("struck:{}", point.name()), *count);
     }
     for (place, count) in stage.cluster.failpoints().clumsy() {

@@ -11,9 +11,10 @@ use petuum_sim::oracle::UnitVectors;
 use petuum_sim::{Error, HostResult, NodeSettings, SimCluster};
 use petuum_types::{Generation, JobId, MapEpoch, RowId, ShardId, TableId};
 
+use super::reader;
 use super::stage::{Stage, rival_host, worker_host};
 use super::watch::Watch;
-use super::worker::{self, JOB, Place, Shared, TABLE};
+use super::worker::{self, FRAGILE, JOB, Place, Shared, TABLE};
 
 /// Forming a cluster, its job and its table.
 const FORMING: Duration = Duration::from_secs(60);
@@ -41,6 +42,10 @@ pub(super) struct Shape {
     /// Per node: by how many percent its timers differ from the others'.
     pub(super) skew: Vec<u64>,
     pub(super) worker: WorkerOptions,
+    /// Whether somebody without a session reads meanwhile.
+    pub(super) reader: bool,
+    /// Whether workers now and then make a clock that must be refused.
+    pub(super) refused: bool,
     /// The longest pause of a worker between two clocks.
     pub(super) pause_max: Duration,
 }
@@ -131,6 +136,9 @@ async fn make(endpoints: Vec<String>, options: Options, shape: &Shape) -> Result
     let client = Client::connect(&endpoints, options).await?;
     let job = client.create_job(JOB, shape.workers, Some(shape.lease)).await?;
     let table = job.create_table(&TableDefinition::i64(TABLE, 2 * shape.workers, shape.staleness)).await?;
+    if shape.refused {
+        job.create_table(&TableDefinition::f32(FRAGILE, 1, shape.staleness)).await?;
+    }
     let (map, table) = (client.map(), table.schema().id);
     // Two rows in every shard.
     let mut rows = BTreeMap::new();
@@ -155,8 +163,11 @@ fn start_workers(mut cluster: SimCluster, shape: &Shape, made: &Made, seed: u64)
         takes_over: BTreeSet::new(),
         finished: BTreeMap::new(),
         left: BTreeMap::new(),
+        renewed: BTreeMap::new(),
         work: BTreeMap::new(),
         takeovers: 0,
+        latest_reads: 0,
+        given_up: 0,
         rejoins: 0,
         over: false,
     }));
@@ -171,10 +182,15 @@ fn start_workers(mut cluster: SimCluster, shape: &Shape, made: &Made, seed: u64)
                 endpoints: cluster.endpoints(),
                 options: shape.worker.clone(),
                 pause_max: shape.pause_max,
+                refused: shape.refused,
                 history: cluster.history().clone(),
             };
             cluster.worker(&host, move |options| worker::run(place.clone(), options));
         }
+    }
+    if shape.reader {
+        let (handle, endpoints) = (Rc::clone(&handle), cluster.endpoints());
+        cluster.worker(reader::HOST, move |options| reader::run(Rc::clone(&handle), endpoints.clone(), options));
     }
     Stage {
         cluster,
@@ -182,15 +198,10 @@ fn start_workers(mut cluster: SimCluster, shape: &Shape, made: &Made, seed: u64)
         job: made.job,
         watch: Watch::default(),
         workers: shape.workers,
-        rivals: shape.rivals,
         removals: shape.removals,
         shards: shape.shards,
         replication: shape.replication,
-        staleness: u64::from(shape.staleness),
         lease: shape.lease,
-        latency_max: shape.latency_max,
-        sync_latency: shape.sync_latency,
-        struck: BTreeMap::new(),
         steps: 0,
     }
 }

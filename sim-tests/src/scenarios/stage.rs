@@ -1,11 +1,9 @@
 //! Where a scenario plays: the cluster, what its workers share with the runner, and the watch over its replicas, looked
 //! at as time passes.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use petuum_chaos::Failpoint;
-use petuum_control::{Control, Phase};
+use petuum_control::{Control, EvictReason, Phase};
 use petuum_sim::{Error, SimCluster};
 use petuum_types::{JobId, WorkerId};
 
@@ -22,18 +20,11 @@ pub(super) struct Stage {
     pub(super) job: JobId,
     pub(super) watch: Watch,
     pub(super) workers: u32,
-    /// Whether each worker has a second host.
-    pub(super) rivals: bool,
     /// Whether workers may be removed from the job.
     pub(super) removals: bool,
     pub(super) shards: u32,
     pub(super) replication: u32,
-    pub(super) staleness: u64,
     pub(super) lease: Duration,
-    pub(super) latency_max: Duration,
-    pub(super) sync_latency: (Duration, Duration),
-    /// Failpoints at which somebody lost the power.
-    pub(super) struck: BTreeMap<Failpoint, u64>,
     pub(super) steps: u64,
 }
 
@@ -52,6 +43,7 @@ impl Stage {
     pub(super) fn step(&mut self) -> Result<(), Error> {
         self.cluster.simulation().step()?;
         self.steps += 1;
+        Watch::reads(&self.cluster).map_err(|what| self.cluster.error(what))?;
         if self.removals {
             self.hear_removals()?;
         }
@@ -63,22 +55,39 @@ impl Stage {
 
     /// Tells the oracle of removals as soon as any replica of the control group has applied them.
     fn hear_removals(&self) -> Result<(), Error> {
-        let removed = |state: &Control| -> Vec<(u32, u64, u64)> {
+        let removed = |state: &Control| -> Vec<(u32, u64, u64, EvictReason)> {
             let phases = (0..self.workers).filter_map(|id| Some((id, state.worker(self.job, WorkerId(id))?.phase())));
             let removed = phases.filter_map(|(id, phase)| match phase {
-                Phase::Removed { at, incarnation, .. } => Some((id, incarnation.0, at.0)),
+                Phase::Removed { at, reason, incarnation } => Some((id, incarnation.0, at.0, *reason)),
                 _ => None,
             });
             removed.collect()
         };
         let mut shared = self.handle.borrow_mut();
         for host in self.cluster.nodes() {
-            for (worker, removal, at) in self.cluster.control(&host, removed).unwrap_or_default() {
+            for (worker, removal, at, reason) in self.cluster.control(&host, removed).unwrap_or_default() {
                 let told = shared.oracle.removed(worker as usize, removal, at);
-                told.map_err(|violation| self.cluster.error(violation.to_string()))?;
+                let new = told.map_err(|violation| self.cluster.error(violation.to_string()))?;
+                if new && reason == EvictReason::LeaseExpired {
+                    self.check_lease(worker, shared.renewed.get(&worker).copied())?;
+                }
             }
         }
         Ok(())
+    }
+
+    /// P16: a removal for want of heartbeats comes no sooner than a lease after the last that was answered, whoever led
+    /// meanwhile; and never strikes a successor.
+    fn check_lease(&self, worker: u32, renewed: Option<Duration>) -> Result<(), Error> {
+        let Some(renewed) = renewed else { return Ok(()) };
+        let held = self.elapsed().saturating_sub(renewed);
+        if held >= self.lease {
+            return Ok(());
+        }
+        let lease = self.lease;
+        Err(self
+            .cluster
+            .error(format!("P16: worker {worker} lost its lease of {lease:?}, {held:?} after it was renewed")))
     }
 
     /// Looks at all replicas.
@@ -94,27 +103,6 @@ impl Stage {
     /// Whether a worker's latest session runs on this host.
     pub(super) fn is_latest(&self, worker: u32, host: &str) -> bool {
         self.handle.borrow().latest.get(&worker).is_some_and(|latest| latest == host)
-    }
-
-    /// The hosts of all workers.
-    pub(super) fn worker_hosts(&self) -> Vec<String> {
-        let rivals = (0..self.workers).filter(|_| self.rivals).map(rival_host);
-        (0..self.workers).map(worker_host).chain(rivals).collect()
-    }
-
-    /// The greatest latency of messages on some links.
-    pub(super) fn set_latency(&mut self, links: &[(String, String)], greatest: Duration) {
-        self.cluster.simulation().inside(|sim| {
-            for (a, b) in links {
-                sim.set_link_max_message_latency(a.as_str(), b.as_str(), greatest);
-            }
-        });
-    }
-
-    /// Operations that a node's disk was made to fail so far.
-    pub(super) fn injected(&self, node: &str) -> u64 {
-        let at = self.cluster.nodes().iter().position(|name| name == node);
-        at.map_or(0, |at| self.cluster.disks()[at].injected)
     }
 
     /// Virtual time.

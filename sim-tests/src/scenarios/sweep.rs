@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use petuum_chaos::{Buggify, Failpoint};
+
 use super::faults::Kind;
 use super::report::Report;
 use super::run::Scenario;
@@ -16,6 +18,27 @@ const WHOLE: usize = 50;
 /// Figures that a swarm's median seed must reach, once a sweep is whole.
 const MEDIANS: [(&str, u64); 5] =
     [("clocks-acknowledged", 2000), ("rows-read", 500), ("elections", 5), ("faults", 10), ("kinds-of-faults", 4)];
+
+/// What must have happened somewhere in a whole sweep, besides faults of every kind.
+const SOMETIMES: [&str; 9] = [
+    "takeovers",
+    "rejoins",
+    "repeats",
+    "clocks-given-up",
+    "latest-reads",
+    "snapshots-installed",
+    "bytes-lost",
+    "torn-logs",
+    "replicas-compared",
+];
+
+/// Names of all figures that must not be 0 in a whole sweep: faults, failpoints, clumsy places, and what they are for.
+fn expected() -> impl Iterator<Item = String> {
+    let kinds = Kind::all().map(|kind| kind.name().to_owned());
+    let reached = Failpoint::ALL.iter().map(|point| format!("reached:{}", point.name()));
+    let clumsy = Buggify::ALL.iter().map(|place| format!("clumsy:{}", place.name()));
+    kinds.chain(reached).chain(clumsy).chain(SOMETIMES.map(str::to_owned))
+}
 
 /// What to run.
 pub(super) struct Sweep {
@@ -117,8 +140,8 @@ impl Done {
             return Ok(());
         }
         let total = self.total();
-        if let Some(kind) = Kind::ALL.iter().find(|kind| total.get(kind.name()) == 0) {
-            return Err(format!("failed: {} never happened in {} seeds", kind.name(), self.reports.len()));
+        if let Some(name) = expected().find(|name| total.get(name) == 0) {
+            return Err(format!("failed: {name} never happened in {} seeds", self.reports.len()));
         }
         for (name, least) in MEDIANS {
             let median = self.median(name);
@@ -160,7 +183,7 @@ mod tests {
     #[test]
     fn a_whole_sweep_in_which_a_fault_never_happened_fails() {
         let mut done = Done::default();
-        let all: Vec<String> = Kind::ALL.iter().map(|kind| format!("{}=1", kind.name())).collect();
+        let all: Vec<String> = expected().map(|name| format!("{name}=1")).collect();
         let medians: Vec<String> = MEDIANS.iter().map(|(name, least)| format!("{name}={least}")).collect();
         let whole = format!("{} {}", all.join(" "), medians.join(" "));
         for seed in 0..WHOLE as u64 {

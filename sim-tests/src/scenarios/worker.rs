@@ -21,6 +21,8 @@ use super::report::Work;
 pub(super) const JOB: &str = "job";
 /// The table's name.
 pub(super) const TABLE: &str = "units";
+/// A table that refuses what is not finite.
+pub(super) const FRAGILE: &str = "fragile";
 
 /// How often a worker that waits for the runner looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -54,10 +56,16 @@ pub(super) struct Shared {
     pub(super) finished: BTreeMap<u32, bool>,
     /// By worker: the clock at which it has left the job.
     pub(super) left: BTreeMap<u32, u64>,
+    /// By worker: when its latest session surely still had a whole lease.
+    pub(super) renewed: BTreeMap<u32, Duration>,
     /// By worker and incarnation.
     pub(super) work: BTreeMap<(u32, u64), Work>,
     /// Sessions that followed another of the same worker.
     pub(super) takeovers: u64,
+    /// Reads without a session that were answered.
+    pub(super) latest_reads: u64,
+    /// Clocks that were refused and given up.
+    pub(super) given_up: u64,
     /// Sessions of workers that had been removed.
     pub(super) rejoins: u64,
     /// Set when workers may leave.
@@ -78,6 +86,8 @@ pub(super) struct Place {
     pub(super) endpoints: Vec<String>,
     pub(super) options: WorkerOptions,
     pub(super) pause_max: Duration,
+    /// Whether some clocks are such that they must be refused.
+    pub(super) refused: bool,
     pub(super) history: History,
 }
 
@@ -92,7 +102,7 @@ pub(super) async fn run(place: Place, options: Options) -> HostResult {
     let mut rejoin = false;
     loop {
         let ended = match Life::begin(&place, &job, rejoin, random.fork()).await {
-            Ok(mut life) => life.work().await,
+            Ok(mut life) => life.live().await,
             Err(failure) => Err(failure),
         };
         match ended {
@@ -122,6 +132,7 @@ struct Life {
     place: Place,
     incarnation: u64,
     table: Table,
+    fragile: Option<Table>,
     session: Session,
     /// The first makes the updates, all read and end the clocks.
     threads: Vec<WorkerThread>,
@@ -131,10 +142,12 @@ struct Life {
 impl Life {
     async fn begin(place: &Place, job: &Job, rejoin: bool, random: fastrand::Rng) -> Result<Self, Failure> {
         let table = job.table(TABLE).await?;
+        let fragile = if place.refused { Some(job.table(FRAGILE).await?) } else { None };
         let options = WorkerOptions { rejoin, ..place.options.clone() };
         let session = job.worker(WorkerId(place.id), options).await?;
         let incarnation = session.incarnation().0;
         let start = session.start().0;
+        let renewed = petuum_sim::now().map(|now| now.saturating_sub(session.report().since_renewal));
         let mut shared = place.handle.borrow_mut();
         // A process that died while it came back may have joined; its successor takes over a session that did nothing.
         let unheard = start > shared.oracle.attempted(place.id as usize);
@@ -144,10 +157,11 @@ impl Life {
         if shared.oracle.is_latest(place.id as usize, incarnation) {
             shared.takeovers += u64::from(shared.latest.insert(place.id, place.host.clone()).is_some());
             shared.rejoins += u64::from(rejoin);
+            renewed.map(|at| shared.renewed.insert(place.id, at));
         }
         drop(shared);
         let threads = session.threads();
-        Ok(Self { place: place.clone(), incarnation, table, session, threads, random })
+        Ok(Self { place: place.clone(), incarnation, table, fragile, session, threads, random })
     }
 
     fn id(&self) -> usize {
@@ -156,6 +170,27 @@ impl Life {
 
     fn is_latest(&self) -> bool {
         self.place.handle.borrow().oracle.is_latest(self.id(), self.incarnation)
+    }
+
+    /// Works until all is done; a clock that is refused is given up and computed anew.
+    async fn live(&mut self) -> Result<(), Failure> {
+        loop {
+            match self.work().await {
+                Err(Failure::Session(error))
+                    if self.fragile.is_some() && error.kind() == ErrorKind::InvalidArgument =>
+                {
+                    for thread in &mut self.threads {
+                        // Each is told once; whoever has been told waits for nothing here.
+                        let _ = tokio::time::timeout(Duration::ZERO, thread.flush()).await;
+                    }
+                    let clock = self.threads[0].now().0;
+                    let mut shared = self.place.handle.borrow_mut();
+                    shared.oracle.gave_up(self.id(), self.incarnation, clock)?;
+                    shared.given_up += 1;
+                }
+                ended => return ended,
+            }
+        }
     }
 
     async fn work(&mut self) -> Result<(), Failure> {
@@ -175,13 +210,13 @@ impl Life {
             ended?;
             self.stop_at(Point::AfterClock).await;
             if self.random.u8(..8) == 0 {
-                let flushed = self.threads[0].flush().await;
+                let flushed = self.flush().await;
                 self.note()?;
                 flushed?;
             }
             tokio::time::sleep(self.pause()).await;
         }
-        self.threads[0].flush().await?;
+        self.flush().await?;
         try_join_all(self.threads.iter_mut().map(WorkerThread::barrier)).await?;
         self.read_all().await?;
         self.note()?;
@@ -192,6 +227,14 @@ impl Life {
         }
         let left_at = self.threads.remove(0).leave().await?;
         self.place.handle.borrow_mut().left.insert(self.place.id, left_at.0);
+        Ok(())
+    }
+
+    /// Waits until every shard has ticked what was ended.
+    async fn flush(&mut self) -> Result<(), Failure> {
+        let ended = self.threads[0].now().0;
+        self.threads[0].flush().await?;
+        self.place.handle.borrow_mut().oracle.flushed(self.id(), self.incarnation, ended);
         Ok(())
     }
 
@@ -250,6 +293,12 @@ impl Life {
         for row in &shared.rows {
             self.threads[0].inc_dense(&self.table, *row, 0, deltas.as_slice())?;
         }
+        if let Some(fragile) = self.fragile.as_ref().filter(|_| self.random.u8(..32) == 0) {
+            // Each thread's is finite; their sum is not, which only the server finds.
+            for thread in &mut self.threads {
+                thread.inc(fragile, shared.rows[0], 0, f32::MAX)?;
+            }
+        }
         Ok(())
     }
 
@@ -261,6 +310,9 @@ impl Life {
         shared.oracle.acknowledged(self.id(), self.incarnation, start + report.acked)?;
         shared.work.insert((self.place.id, self.incarnation), Work::from(&report));
         if let Some(now) = petuum_sim::now() {
+            if shared.oracle.is_latest(self.id(), self.incarnation) {
+                shared.renewed.insert(self.place.id, now.saturating_sub(report.since_renewal));
+            }
             let clocks = What::Clocks { ended: start + report.clocks, acked: start + report.acked };
             self.place.history.note(now, &self.place.host, clocks);
         }

@@ -4,7 +4,7 @@ use petuum_client::{Client, Options};
 use petuum_net::transport::{ChannelSettings, Connector, Tcp, channel};
 use petuum_net::wire;
 use petuum_net::wire::admin_client::AdminClient;
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -73,8 +73,12 @@ impl Cluster {
 
     /// SIGTERM, and no wait for what comes of it.
     pub(crate) fn send_sigterm(&self, node: usize) {
-        let child = self.children[node].as_ref().unwrap();
-        rustix::process::kill_process(pid(child), rustix::process::Signal::TERM).unwrap();
+        self.send(node, Signal::TERM);
+    }
+
+    /// A signal to a node that runs.
+    pub(crate) fn send(&self, node: usize, signal: Signal) {
+        kill_process(pid(self.children[node].as_ref().unwrap()), signal).unwrap();
     }
 
     /// The exit of a node that ends within this time.

@@ -1,55 +1,11 @@
 //! Servers and workers die; no clock is lost, doubled or half applied.
 
 use crate::cluster::Cluster;
-use crate::oracle::Oracle;
-use petuum_client::{Job, Options, TableDefinition, Worker, WorkerOptions};
+use crate::load::{SHARDS, WORKERS, oracle, spawn_workers};
+use petuum_client::{TableDefinition, Worker, WorkerOptions};
 use petuum_types::{Clock, ErrorKind, RowId, WorkerId};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
-
-const WORKERS: u32 = 4;
-const SHARDS: u32 = 4;
-const STALENESS: u32 = 2;
-
-async fn oracle(job: &Job) -> (petuum_client::Table, Arc<Oracle>) {
-    let table = job.create_table(&TableDefinition::i64("units", WORKERS, STALENESS)).await.unwrap();
-    let map = job.client().map();
-    // One row in each of the shards.
-    let mut rows = std::collections::BTreeMap::new();
-    (0..1000).map(RowId).for_each(|row| {
-        rows.entry(map.shard_of(table.schema().id, row)).or_insert(row);
-    });
-    assert_eq!(rows.len(), SHARDS as usize);
-    (table, Arc::new(Oracle::new(rows.into_values().collect(), WORKERS as usize, STALENESS)))
-}
-
-fn spawn_workers(
-    cluster: &Cluster,
-    job: &str,
-    table: &petuum_client::Table,
-    oracle: &Arc<Oracle>,
-    clocks: u64,
-) -> Vec<tokio::task::JoinHandle<()>> {
-    (0..WORKERS)
-        .map(|id| {
-            let (addresses, job, table, oracle) =
-                (cluster.addresses.clone(), job.to_owned(), table.clone(), oracle.clone());
-            tokio::spawn(async move {
-                let client = petuum_client::Client::connect(&addresses, Options::default()).await.unwrap();
-                let job = client.job(&job).await.unwrap();
-                let session = job.worker(WorkerId(id), WorkerOptions::default()).await.unwrap();
-                let mut worker = session.thread();
-                let mut seen = vec![vec![0; WORKERS as usize]; oracle.rows.len()];
-                while worker.now().0 < clocks {
-                    oracle.step(&mut worker, &table, &mut seen).await;
-                }
-                worker.flush().await.unwrap();
-                oracle.assert_final(&mut worker, &table, i64::try_from(clocks).unwrap()).await;
-            })
-        })
-        .collect()
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn g1_g2_ten_rounds_of_sigkill_lose_and_double_nothing() {

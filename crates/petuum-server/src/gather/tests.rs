@@ -85,7 +85,7 @@ impl SnapshotView for Mute {
 async fn a_panic_while_gathering_ends_the_node() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path(), StoreOptions::default()).unwrap();
-    let _syncing = store.spawn_sync_thread();
+    let syncing = store.spawn_sync_thread();
     let members = BTreeMap::from([(NodeId(1), "127.0.0.1:1".to_owned())]);
     let consensus = Consensus::new(Parts {
         cluster: ClusterId(1),
@@ -112,4 +112,8 @@ async fn a_panic_while_gathering_ends_the_node() {
     assert!(matches!(&why, Stopped::Failed(error) if error.kind() == ErrorKind::Internal), "{why:?}");
     consensus.shutdown().await;
     store.close();
+    // A process that ends while RocksDB is being closed can crash in the destructors of both.
+    while !syncing.is_finished() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }

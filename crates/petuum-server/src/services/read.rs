@@ -3,6 +3,7 @@
 use crate::groups::ShardReplica;
 use crate::machine::ReadFailure;
 use crate::shared::Inner;
+use petuum_chaos::{Mutant, mutated};
 use petuum_net::status::{LeaderHint, to_status, with_leader};
 use petuum_net::{convert, wire};
 use petuum_types::outcome::Fence;
@@ -39,7 +40,7 @@ pub(super) async fn answer(inner: &Inner, request: &wire::ReadRequest) -> Result
 
 async fn answer_by(replica: &ShardReplica, mut read: Read, latest: bool, end: Instant) -> Result<ReadAnswer, Error> {
     let mut is_current = false;
-    if latest {
+    if latest && !(mutated(Mutant::LatestUnconfirmed) && replica.group.status().is_leader()) {
         let index = confirmed(replica, end).await?;
         // Not only "applied by now": the group may be built anew from its log between the two.
         read.min_index = read.min_index.max(index);

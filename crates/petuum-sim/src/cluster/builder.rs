@@ -141,6 +141,8 @@ impl ClusterBuilder {
             places,
             up,
             cuts: BTreeSet::new(),
+            workers: Vec::new(),
+            latency_max: self.network.latency.1,
             dark: BTreeSet::new(),
         }
     }

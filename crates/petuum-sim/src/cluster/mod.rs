@@ -5,6 +5,7 @@
 //! or mend a link that something else still holds cut.
 
 mod builder;
+mod faults;
 mod node;
 mod view;
 
@@ -23,7 +24,7 @@ use petuum_net::wire;
 use petuum_net::wire::admin_client::AdminClient;
 
 use self::node::Place;
-use crate::disk::{Counters, Lost, Rule};
+use crate::disk::{Counters, Lost};
 use crate::failpoints::{Failpoints, Struck};
 use crate::history::{History, What};
 use crate::simulation::mix;
@@ -42,6 +43,10 @@ pub struct SimCluster {
     /// Hosts by name, and whether their software has been started and not been killed since.
     up: BTreeMap<String, bool>,
     cuts: BTreeSet<(String, String)>,
+    /// Hosts added by [`SimCluster::worker`], in this order.
+    workers: Vec<String>,
+    /// Greatest latency of a message, unless a link has its own.
+    latency_max: Duration,
     /// Hosts that have lost their power: their links are cut until they get it back.
     dark: BTreeSet<String>,
 }
@@ -97,6 +102,18 @@ impl SimCluster {
     #[must_use]
     pub fn nodes(&self) -> Vec<String> {
         self.places.iter().map(|place| place.name.clone()).collect()
+    }
+
+    /// The workers' hosts, in the order in which they were added.
+    #[must_use]
+    pub fn workers(&self) -> Vec<String> {
+        self.workers.clone()
+    }
+
+    /// How many shards there are: `0..shards`.
+    #[must_use]
+    pub const fn shards(&self) -> u32 {
+        self.shards
     }
 
     /// The nodes' addresses, in the same order.
@@ -161,6 +178,7 @@ impl SimCluster {
         Fut: Future<Output = turmoil::Result> + 'static,
     {
         self.up.insert(name.to_owned(), true);
+        self.workers.push(name.to_owned());
         let seed = mix(self.seed, self.up.len() as u64);
         let starts = std::cell::Cell::new(0);
         let (failpoints, host) = (self.failpoints().clone(), name.to_owned());
@@ -231,86 +249,17 @@ impl SimCluster {
         self.simulation.inside(|sim| cuts.iter().for_each(|(a, b)| sim.partition(a.as_str(), b.as_str())));
     }
 
-    /// Drops everything that two hosts send each other from now on.
-    pub fn cut(&mut self, a: &str, b: &str) {
-        self.cuts.insert((a.to_owned(), b.to_owned()));
-        self.note(a, What::Fault { name: format!("cut off from {b}") });
-        self.simulation.inside(|sim| sim.partition(a, b));
-    }
-
-    /// Ends a cut.
-    pub fn mend(&mut self, a: &str, b: &str) {
-        if self.cuts.remove(&(a.to_owned(), b.to_owned())) {
-            self.simulation.inside(|sim| sim.repair(a, b));
-            self.note(a, What::Healed { name: format!("cut off from {b}") });
-        }
-    }
-
     fn place(&self, host: &str) -> &Place {
         self.places.iter().find(|place| place.name == host).expect("a node of this cluster")
     }
 
-    /// Drops everything that one host sends another from now on.
-    pub fn cut_one_way(&mut self, from: &str, to: &str) {
-        self.note(from, What::Fault { name: format!("what it sends to {to} is lost") });
-        self.simulation.inside(|sim| sim.partition_oneway(from, to));
-    }
-
-    /// Ends a cut of one direction.
-    pub fn mend_one_way(&mut self, from: &str, to: &str) {
-        self.note(from, What::Healed { name: format!("what it sends to {to} was lost") });
-        self.simulation.inside(|sim| sim.repair_oneway(from, to));
-    }
-
-    /// Adds a rule to a node's disk. From now on the node may end with an error that is none of the simulation.
-    ///
-    /// # Panics
-    /// If there is no such node.
-    pub fn inject(&self, node: &str, rule: Rule) {
-        let place = self.place(node);
-        place.allow_failure(true);
-        place.disk.inject(rule);
-    }
-
-    /// Removes all rules of a node's disk. A node that ended meanwhile stays so until it is killed and started again.
-    ///
-    /// # Panics
-    /// If there is no such node.
-    pub fn clear_rules(&self, node: &str) {
-        let place = self.place(node);
-        place.disk.clear_rules();
-        place.allow_failure(false);
-    }
-
-    /// How long a node's disk takes from now on to make its log durable.
-    ///
-    /// # Panics
-    /// If there is no such node.
-    pub fn set_sync_latency(&self, node: &str, least: Duration, greatest: Duration) {
-        self.place(node).set_sync_latency(least, greatest);
-    }
-
-    /// Has a node hand its leaderships over and end, as SIGTERM does. [`SimCluster::has_ended`] tells when it has.
-    ///
-    /// # Panics
-    /// If there is no such node.
-    pub fn ask_to_stop(&self, node: &str) {
-        self.note(node, What::Fault { name: "asked to stop".to_owned() });
-        self.place(node).ask_to_stop();
-    }
-
-    /// Whether a node has ended by itself, well or not, since its last start.
+    /// What has happened to a node's disk.
     ///
     /// # Panics
     /// If there is no such node.
     #[must_use]
-    pub fn has_ended(&self, node: &str) -> bool {
-        self.place(node).has_ended()
-    }
-
-    /// Makes the nodes' disks lie from now on: syncs report success and make nothing durable.
-    pub fn ignore_syncs(&self) {
-        self.places.iter().for_each(|place| place.disk.set_sync_ignored(true));
+    pub fn disk(&self, node: &str) -> Counters {
+        self.place(node).disk.counters()
     }
 
     /// What has happened to the nodes' disks.

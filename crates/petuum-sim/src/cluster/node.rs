@@ -8,13 +8,24 @@ use std::time::Duration;
 
 use petuum_server::{Node, NodeSettings, Parts, Stopped, SyncMode};
 use petuum_storage::{Store, StoreOptions};
+use petuum_types::{GroupId, NodeId};
 
 use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::disk::Disk;
 use crate::failpoints::Failpoints;
 use crate::simulation::mix;
 use crate::{SimConnector, SimListener};
+
+/// What a node is told to do with one of its groups.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    /// Hand its leadership to this node.
+    HandOver(GroupId, NodeId),
+    /// Campaign for it.
+    Campaign(GroupId),
+}
 
 /// What a node's machine is like.
 #[derive(Clone, Debug)]
@@ -40,6 +51,8 @@ pub(super) struct Place {
     /// Tells the node that runs now to hand its leaderships over and end; a new one with each start, so that a word
     /// that came too late stops nobody else.
     stop: RefCell<Rc<Notify>>,
+    /// To the node that runs now.
+    orders: RefCell<Option<UnboundedSender<Order>>>,
     /// Whether the node has ended by itself since its last start.
     ended: Cell<bool>,
     /// Whether a node that ends with an error is no error of the simulation.
@@ -72,6 +85,7 @@ impl Place {
             machine,
             failpoints,
             stop: RefCell::default(),
+            orders: RefCell::default(),
             ended: Cell::new(false),
             may_fail: Cell::new(false),
             starts: Cell::new(0),
@@ -92,9 +106,20 @@ impl Place {
         *self.sync_latency.lock().expect("nothing panics while it is held") = (least, greatest);
     }
 
+    pub(super) fn reset_sync_latency(&self) {
+        let (least, greatest) = self.machine.sync_latency;
+        self.set_sync_latency(least, greatest);
+    }
+
     /// Has the node hand its leaderships over and end.
     pub(super) fn ask_to_stop(&self) {
         self.stop.borrow().notify_one();
+    }
+
+    /// Has the node carry out an order, if it runs.
+    pub(super) fn give(&self, order: Order) {
+        // One that has just ended carries out nothing.
+        let _ = self.orders.borrow().as_ref().map(|orders| orders.send(order));
     }
 
     /// Whether the node has ended by itself, well or not, since its last start.
@@ -157,12 +182,33 @@ async fn live(place: &Place) -> turmoil::Result {
     let node = Rc::new(Node::start(parts)?);
     place.node.replace(Rc::downgrade(&node));
     let stop = Rc::clone(&place.stop.borrow());
-    let stopped = tokio::select! {
-        stopped = node.ended() => stopped,
-        () = stop.notified() => Rc::try_unwrap(node).map_err(|_| "somebody looks at the node")?.stop().await,
+    let (orders, mut given) = unbounded_channel();
+    place.orders.replace(Some(orders));
+    let stopped = loop {
+        tokio::select! {
+            stopped = node.ended() => break stopped,
+            () = stop.notified() => break Rc::try_unwrap(node).map_err(|_| "somebody looks at the node")?.stop().await,
+            Some(order) = given.recv() => carry_out(&node, order),
+        }
     };
     match stopped {
         Stopped::Asked => Ok(()),
         Stopped::Failed(error) => Err(format!("{} ended: {error}", place.name).into()),
     }
+}
+
+/// Begins what an order says, in a task of the node's host.
+fn carry_out(node: &Node, order: Order) {
+    let (Order::HandOver(id, _) | Order::Campaign(id)) = order;
+    let group = node.running().and_then(|running| running.groups().find(|(of, _)| *of == id));
+    let Some(group) = group.map(|(_, group)| group.clone()) else { return };
+    tokio::spawn(async move {
+        let done = match order {
+            Order::HandOver(_, to) => group.transfer_leader(to).await,
+            Order::Campaign(_) => group.campaign().await,
+        };
+        if let Err(error) = done {
+            tracing::info!(group = %id, %error, "an order was not carried out");
+        }
+    });
 }

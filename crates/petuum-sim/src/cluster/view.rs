@@ -92,13 +92,15 @@ impl SimCluster {
         Some(node.running()?.shards.get(&shard)?.cell.with(look))
     }
 
-    /// How many reads wait on a replica that need not (P11): none, after every step.
+    /// A replica on which reads wait that need not, and how many (P11): none, after every step.
     #[must_use]
-    pub fn overdue_reads(&self, host: &str, shard: ShardId) -> usize {
-        let place = self.places.iter().find(|place| place.name == host);
-        let node = place.and_then(|place| place.node());
-        let cell = node.as_ref().and_then(|node| Some(&node.running()?.shards.get(&shard)?.cell));
-        cell.map_or(0, |cell| cell.overdue_reads())
+    pub fn overdue_reads(&self) -> Option<(String, ShardId, usize)> {
+        self.places.iter().find_map(|place| {
+            let node = place.node()?;
+            let mut shards =
+                node.running()?.shards.iter().map(|(shard, replica)| (*shard, replica.cell.overdue_reads()));
+            shards.find(|(_, count)| *count > 0).map(|(shard, count)| (place.name.clone(), shard, count))
+        })
     }
 
     /// The shards a host has a running replica of.

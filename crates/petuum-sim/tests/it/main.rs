@@ -4,6 +4,7 @@
 mod cluster;
 mod control;
 mod durability;
+mod faults;
 mod jobs;
 mod meta;
 mod reads;

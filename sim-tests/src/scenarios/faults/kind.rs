@@ -1,20 +1,12 @@
-//! The kinds of faults, with where each is made and what of the real thing it is not.
+//! The kinds of faults of a scenario: those that any cluster can have, and those that need to know the program.
+
+use petuum_sim::faults;
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// The process that leads a group is killed.
-    KillLeader,
-    /// A node is asked to stop: it hands its leaderships over.
-    StopNode,
-    /// Every node loses its power at the same instant.
-    PowerLoss,
-    /// One node or several lose their power at the same instant.
-    PowerLossOfSome,
-    /// A node or worker loses its power at a failpoint, in the midst of a step.
-    Failpoint,
-    /// A worker cannot reach the leader of one shard, or any of its replicas.
-    CutWorker,
+    /// One that strikes whatever program runs.
+    Any(faults::Kind),
     /// A worker is killed between its updates and `clock()`.
     RestartBeforeClock,
     /// A worker is killed when `clock()` has returned, while its parts and ticks are on their way.
@@ -25,83 +17,75 @@ pub enum Kind {
     Rival,
     /// An operator removes a worker that is alive; it comes back.
     Evict,
-    /// A worker is dead for longer than its lease; it comes back.
+    /// A worker is dead for about its lease; it comes back.
     OutliveLease,
-    /// A node is cut off from all other nodes.
-    Isolate,
-    /// What a node sends to the others is lost, what they send arrives.
-    CutOneWay,
-    /// Each node reaches two neighbours only.
-    Ring,
-    /// Two halves that only one node reaches both of.
-    Bridge,
-    /// Links of a node are cut one after the other and mended in another order.
-    Swizzle,
-    /// Messages are lost at random.
-    LossyNetwork,
-    /// Messages between some hosts take up to half a second.
-    SlowNetwork,
-    /// A disk takes long to make its log durable.
-    SlowDisk,
-    /// A disk makes nothing durable for seconds.
-    StuckDisk,
-    /// A write fails.
-    WriteError,
-    /// A sync fails.
-    SyncError,
-    /// There is no space left.
-    DiskFull,
+    /// A crowd of readers asks for what is there and for what will never be.
+    Overload,
 }
 
 impl Kind {
     /// Those of the first scenario: each once.
-    pub(in crate::scenarios) const FIRST: [Self; 5] =
-        [Self::KillLeader, Self::PowerLoss, Self::CutWorker, Self::RestartBeforeClock, Self::RestartAfterClock];
+    pub(in crate::scenarios) const FIRST: [Self; 5] = [
+        Self::Any(faults::Kind::KillLeader),
+        Self::Any(faults::Kind::PowerLoss),
+        Self::Any(faults::Kind::CutWorker),
+        Self::RestartBeforeClock,
+        Self::RestartAfterClock,
+    ];
 
-    /// All.
-    pub const ALL: [Self; 24] = [
-        Self::KillLeader,
-        Self::StopNode,
-        Self::PowerLoss,
-        Self::PowerLossOfSome,
-        Self::Failpoint,
-        Self::CutWorker,
+    /// Those that need to know the program.
+    const OF_PROGRAM: [Self; 7] = [
         Self::RestartBeforeClock,
         Self::RestartAfterClock,
         Self::Straggler,
         Self::Rival,
         Self::Evict,
         Self::OutliveLease,
-        Self::Isolate,
-        Self::CutOneWay,
-        Self::Ring,
-        Self::Bridge,
-        Self::Swizzle,
-        Self::LossyNetwork,
-        Self::SlowNetwork,
-        Self::SlowDisk,
-        Self::StuckDisk,
-        Self::WriteError,
-        Self::SyncError,
-        Self::DiskFull,
+        Self::Overload,
     ];
+
+    /// All.
+    pub fn all() -> impl Iterator<Item = Self> {
+        faults::Kind::ALL.into_iter().map(Self::Any).chain(Self::OF_PROGRAM)
+    }
 
     /// Its name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        self.facts().0
+        match self {
+            Self::Any(kind) => kind.name(),
+            Self::RestartBeforeClock => "worker-restarted-before-clock",
+            Self::RestartAfterClock => "worker-restarted-after-clock",
+            Self::Straggler => "worker-slow",
+            Self::Rival => "worker-doubled",
+            Self::Evict => "worker-evicted",
+            Self::OutliveLease => "worker-outlived",
+            Self::Overload => "overload",
+        }
     }
 
     /// Where it is made.
     #[must_use]
     pub const fn made(self) -> &'static str {
-        self.facts().1
+        match self {
+            Self::Any(kind) => kind.made(),
+            Self::RestartBeforeClock | Self::RestartAfterClock | Self::OutliveLease => "process",
+            Self::Straggler => "the worker's program",
+            Self::Rival => "a second host",
+            Self::Evict => "an operator's call",
+            Self::Overload => "a client's calls",
+        }
     }
 
     /// What of the real thing it is not.
     #[must_use]
     pub const fn approximation(self) -> &'static str {
-        self.facts().2
+        match self {
+            Self::Any(kind) => kind.approximation(),
+            Self::Straggler => "a slow program, not a starved processor",
+            Self::Overload => "reads only, and no processor gets busy: time stands still meanwhile",
+            _ => "none known",
+        }
     }
 
     /// Whether a worker may be removed from its job by it.
@@ -114,43 +98,8 @@ impl Kind {
     #[must_use]
     pub const fn nodes(self) -> u32 {
         match self {
-            Self::Isolate | Self::CutOneWay | Self::Swizzle => 2,
-            Self::Bridge => 3,
-            Self::Ring => 4,
+            Self::Any(kind) => kind.nodes(),
             _ => 1,
-        }
-    }
-
-    const fn facts(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::KillLeader => ("leader-killed", "process", "the kill comes between two steps of 1 ms"),
-            Self::StopNode => ("node-stopped", "process", "none: the code that SIGTERM runs"),
-            Self::PowerLoss => ("power-lost-everywhere", "disk, network, process", "none known"),
-            Self::PowerLossOfSome => ("power-lost-of-some", "disk, network, process", "none known"),
-            Self::Failpoint => {
-                ("power-lost-at-failpoint", "the product's code", "the code runs on for up to 1 ms, unheard")
-            }
-            Self::CutWorker => ("worker-cut-off", "network", "none known"),
-            Self::RestartBeforeClock => ("worker-restarted-before-clock", "process", "none known"),
-            Self::RestartAfterClock => ("worker-restarted-after-clock", "process", "none known"),
-            Self::Straggler => ("worker-slow", "the worker's program", "a slow program, not a starved processor"),
-            Self::Rival => ("worker-doubled", "a second host", "none known"),
-            Self::Evict => ("worker-evicted", "an operator's call", "none known"),
-            Self::OutliveLease => ("worker-outlived", "process", "none known"),
-            Self::Isolate => ("node-isolated", "network", "none known"),
-            Self::CutOneWay => ("node-mute", "network", "none known"),
-            Self::Ring => ("ring", "network", "none known"),
-            Self::Bridge => ("bridge", "network", "none known"),
-            Self::Swizzle => ("swizzle", "network", "none known"),
-            Self::LossyNetwork => {
-                ("messages-lost", "network", "a lost segment stops its connection: turmoil sends none again")
-            }
-            Self::SlowNetwork => ("messages-late", "network", "links keep the order of a connection's segments"),
-            Self::SlowDisk => ("disk-slow", "the syncer", "writes are slow only where they are made durable"),
-            Self::StuckDisk => ("disk-stuck", "the syncer", "as disk-slow"),
-            Self::WriteError => ("disk-write-error", "disk", "one operation; the file is whole up to it"),
-            Self::SyncError => ("disk-sync-error", "disk", "none known"),
-            Self::DiskFull => ("disk-full", "disk", "full for all files at once"),
         }
     }
 }
@@ -160,12 +109,12 @@ mod tests {
     use super::Kind;
 
     #[test]
-    fn kinds_are_listed_once_and_have_names_of_their_own() {
-        let mut names: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+    fn kinds_have_names_of_their_own() {
+        let mut names: Vec<&str> = Kind::all().map(Kind::name).collect();
+        let count = names.len();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), Kind::ALL.len());
-        assert!(Kind::ALL.is_sorted(), "in the order of their declaration, so that none is left out unseen");
-        assert_eq!(*Kind::ALL.last().unwrap() as usize + 1, Kind::ALL.len());
+        assert_eq!(names.len(), count);
+        assert!(Kind::all().is_sorted(), "in the order of their declaration, so that none is left out unseen");
     }
 }

@@ -1,41 +1,30 @@
 //! Which faults happen when, and what heals them: drawn from the seed alone.
 //!
-//! A kind of fault is in the file of what it strikes; here they are planned, begun and healed. A fault that had no effect
-//! (nobody was hit, nothing was lost) is not counted and comes again.
+//! What strikes whatever program runs is `petuum_sim`'s; what needs to know the program is here. A fault that had no
+//! effect (nobody was hit, nothing was lost) is not counted and comes again.
 
-mod disk;
 mod kind;
-mod network;
-mod nodes;
 mod workers;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
+use petuum_chaos::Failpoint;
 use petuum_sim::Error;
+use petuum_sim::faults;
 use petuum_sim::history::What;
-use petuum_types::{GroupId, ShardId};
 
 pub use kind::Kind;
 
 use super::stage::Stage;
 
-/// How long the runner waits for the state a fault needs: a leader to kill, a worker at the point where it dies.
+/// How long the runner waits for a worker to be at the point where it dies.
 const WAIT: Duration = Duration::from_secs(30);
 
-/// What ends a fault.
+/// What ends a fault that knows the program.
 enum Heal {
     Start(String),
-    /// Of a node that may have ended by itself: killed, if it runs, then started.
-    Restart(Kind, String),
-    Power(Vec<String>),
-    Cut(workers::Cut),
-    Network(network::Broken),
-    Disk(disk::Slow),
-    Rules(disk::Failing),
-    /// Looks whether a failpoint was reached.
-    Disarm,
     /// A worker computes at full speed again.
     Hurry(u32),
 }
@@ -43,13 +32,14 @@ enum Heal {
 /// The faults of one run.
 pub(super) struct Faults {
     random: fastrand::Rng,
+    /// Those that strike whatever program runs.
+    any: faults::Faults,
     /// To come, the next one last.
     plan: Vec<Kind>,
     /// Faults at most, with those that come again.
     left: usize,
     pending: Vec<(Duration, Heal)>,
-    /// Faults that had an effect.
-    pub(super) happened: BTreeMap<Kind, u64>,
+    happened: BTreeMap<Kind, u64>,
     operators: u32,
 }
 
@@ -58,8 +48,19 @@ impl Faults {
     pub(super) fn new(seed: u64, mut plan: Vec<Kind>) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         random.shuffle(&mut plan);
-        let left = 2 * plan.len() + 2;
-        Self { random, plan, left, pending: Vec::new(), happened: BTreeMap::new(), operators: 0 }
+        let (left, any) = (2 * plan.len() + 2, faults::Faults::new(random.u64(..)));
+        Self { random, any, plan, left, pending: Vec::new(), happened: BTreeMap::new(), operators: 0 }
+    }
+
+    /// Faults that had an effect.
+    pub(super) fn happened(&self) -> BTreeMap<Kind, u64> {
+        let any = self.any.happened().iter().map(|(kind, count)| (Kind::Any(*kind), *count));
+        any.chain(self.happened.iter().map(|(kind, count)| (*kind, *count))).collect()
+    }
+
+    /// Failpoints at which somebody lost the power.
+    pub(super) const fn struck(&self) -> &BTreeMap<Failpoint, u64> {
+        self.any.struck()
     }
 
     fn millis(&mut self, range: Range<u64>) -> Duration {
@@ -86,7 +87,6 @@ impl Faults {
                 self.heal_all(stage)?;
             }
             tracing::info!(kind = kind.name(), at = ?stage.elapsed(), "fault");
-            stage.cluster.note("runner", What::Fault { name: kind.name().to_owned() });
             self.begin(stage, kind)?;
             if self.plan.is_empty() {
                 // A heal may plan a fault again that had no effect.
@@ -97,22 +97,20 @@ impl Faults {
     }
 
     fn begin(&mut self, stage: &mut Stage, kind: Kind) -> Result<(), Error> {
+        if let Kind::Any(kind) = kind {
+            self.any.begin(&mut stage.cluster, kind);
+            self.plan_vain_ones();
+            return Ok(());
+        }
+        stage.cluster.note("runner", What::Fault { name: kind.name().to_owned() });
         match kind {
-            Kind::KillLeader => self.kill_leader(stage)?,
-            Kind::StopNode => self.stop_node(stage),
-            Kind::PowerLoss => self.lose_power_everywhere(stage),
-            Kind::PowerLossOfSome => self.lose_power_of_some(stage),
-            Kind::Failpoint => self.arm(stage),
-            Kind::CutWorker => self.cut_worker(stage)?,
+            Kind::Any(_) => {}
             Kind::RestartBeforeClock | Kind::RestartAfterClock => self.restart_worker(stage, kind)?,
             Kind::Straggler => self.slow_worker(stage),
             Kind::Rival => self.start_rival(stage),
             Kind::Evict => self.evict(stage),
             Kind::OutliveLease => self.outlive_lease(stage),
-            Kind::Isolate | Kind::CutOneWay | Kind::Ring | Kind::Bridge | Kind::Swizzle => self.partition(stage, kind),
-            Kind::LossyNetwork | Kind::SlowNetwork => self.spoil_network(stage, kind),
-            Kind::SlowDisk | Kind::StuckDisk => self.slow_disk(stage, kind),
-            Kind::WriteError | Kind::SyncError | Kind::DiskFull => self.fail_disk(stage, kind),
+            Kind::Overload => self.overload(stage),
         }
         Ok(())
     }
@@ -126,22 +124,15 @@ impl Faults {
         self.plan.insert(0, kind);
     }
 
-    fn any_node(&mut self, stage: &Stage) -> String {
-        let nodes = stage.cluster.nodes();
-        nodes[self.random.usize(..nodes.len())].clone()
-    }
-
-    fn any_group(&mut self, stage: &Stage) -> GroupId {
-        match self.random.u32(0..=stage.shards) {
-            0 => GroupId::CONTROL,
-            shard => GroupId::of_shard(ShardId(shard - 1)),
-        }
+    fn plan_vain_ones(&mut self) {
+        self.any.take_vain().into_iter().for_each(|kind| self.again(Kind::Any(kind)));
     }
 
     /// One step, what was hit in it, and the heals that are due after it.
     fn step(&mut self, stage: &mut Stage) -> Result<(), Error> {
         stage.step()?;
-        self.restore_struck(stage);
+        self.any.after_step(&mut stage.cluster);
+        self.plan_vain_ones();
         while let Some(at) = self.pending.iter().position(|(due, _)| *due <= stage.elapsed()) {
             let (_, heal) = self.pending.remove(at);
             self.heal(stage, heal);
@@ -158,7 +149,7 @@ impl Faults {
     }
 
     fn heal_all(&mut self, stage: &mut Stage) -> Result<(), Error> {
-        while !self.pending.is_empty() {
+        while !self.pending.is_empty() || !self.any.are_over() {
             self.step(stage)?;
         }
         Ok(())
@@ -167,13 +158,6 @@ impl Faults {
     fn heal(&mut self, stage: &mut Stage, heal: Heal) {
         match heal {
             Heal::Start(host) => drop(stage.cluster.start(&host)),
-            Heal::Restart(kind, host) => self.restart(stage, kind, &host),
-            Heal::Power(hosts) => stage.cluster.restore_power(&hosts),
-            Heal::Cut(cut) => self.end_cut(stage, &cut),
-            Heal::Network(broken) => self.end_network(stage, broken),
-            Heal::Disk(slow) => self.end_slow(stage, &slow),
-            Heal::Rules(failing) => self.end_failing(stage, &failing),
-            Heal::Disarm => self.disarm(stage),
             Heal::Hurry(worker) => drop(stage.handle.borrow_mut().slow.remove(&worker)),
         }
     }

@@ -1,27 +1,42 @@
-//! Workers that die inside a clock, crawl, are cut off, replaced or removed.
+//! Workers that die inside a clock, crawl, are replaced or removed.
 
 use std::time::Duration;
 
-use petuum_client::{Client, Options};
+use futures::future::join_all;
+use petuum_client::{Client, Options, ReadFrom};
 use petuum_sim::cluster::client_options;
 use petuum_sim::{Error, HostResult};
-use petuum_types::{ErrorKind, GroupId, ShardId, WorkerId};
+use petuum_types::{Clock, ErrorKind, RowId, WorkerId};
 
 use super::{Faults, Heal, Kind};
 use crate::scenarios::stage::{Stage, rival_host, worker_host};
-use crate::scenarios::worker::{JOB, Point};
+use crate::scenarios::worker::{JOB, Point, TABLE};
 
-/// A worker that cannot reach some nodes.
-pub(super) struct Cut {
-    worker: u32,
-    nodes: Vec<String>,
-    /// Clocks that were acknowledged when it began.
-    acked: u64,
-}
+/// Readers of a crowd.
+const CROWD: usize = 300;
 
 async fn remove(endpoints: &[String], options: Options, worker: u32) -> Result<(), petuum_types::Error> {
     let client = Client::connect(endpoints, options).await?;
     client.job(JOB).await?.evict(WorkerId(worker)).await.map(drop)
+}
+
+/// Reads rows as they are, and waits for a clock that never comes, many times at once.
+async fn crowd(endpoints: &[String], options: Options, rows: &[RowId]) -> Result<(), petuum_types::Error> {
+    let client = Client::connect(endpoints, options).await?;
+    let job = client.job(JOB).await?;
+    let table = job.table(TABLE).await?;
+    let never = ReadFrom::Clock(Clock(u64::from(u32::MAX)));
+    let reads = (0..CROWD).map(|reader| {
+        let from = if reader % 4 == 0 { ReadFrom::Latest } else { never };
+        job.read(&table, rows, from)
+    });
+    for read in join_all(reads).await {
+        match read {
+            Err(error) if !error.is_retryable() && error.kind() != ErrorKind::DeadlineExceeded => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 const fn is_over(kind: ErrorKind) -> bool {
@@ -31,37 +46,6 @@ const fn is_over(kind: ErrorKind) -> bool {
 impl Faults {
     fn any_worker(&mut self, stage: &Stage) -> u32 {
         self.random.u32(0..stage.workers)
-    }
-
-    /// Cuts a worker off from one shard: mostly from its leader, which is all that commits need, else from its replicas.
-    pub(super) fn cut_worker(&mut self, stage: &mut Stage) -> Result<(), Error> {
-        let worker = self.any_worker(stage);
-        let shard = ShardId(self.random.u32(0..stage.shards));
-        let nodes = if self.random.u8(..4) == 0 {
-            let hosts = stage.cluster.nodes();
-            hosts.into_iter().filter(|host| stage.cluster.shards_on(host).contains(&shard)).collect()
-        } else {
-            let group = GroupId::of_shard(shard);
-            vec![self.wait_for(stage, "a leader to be cut off from", |stage| stage.cluster.leader(group))?]
-        };
-        for node in &nodes {
-            stage.cluster.cut(&worker_host(worker), node);
-        }
-        let cut = Cut { worker, nodes, acked: stage.acked(worker) };
-        self.heal_in(1000..4000, stage, Heal::Cut(cut));
-        Ok(())
-    }
-
-    pub(super) fn end_cut(&mut self, stage: &mut Stage, cut: &Cut) {
-        let host = worker_host(cut.worker);
-        cut.nodes.iter().for_each(|node| stage.cluster.mend(&host, node));
-        // A clock needs all shards, so only what was under way got through; more, and the shard had moved its leader to
-        // a node that the worker could reach.
-        if stage.acked(cut.worker) <= cut.acked.saturating_add(stage.staleness).saturating_add(2) {
-            self.count(Kind::CutWorker);
-        } else {
-            self.again(Kind::CutWorker);
-        }
     }
 
     pub(super) fn restart_worker(&mut self, stage: &mut Stage, kind: Kind) -> Result<(), Error> {
@@ -127,7 +111,22 @@ impl Faults {
         self.count(Kind::Evict);
     }
 
-    /// Kills a worker for longer than its lease.
+    /// Sends a crowd of readers. Whether they are answered does not matter; what they ask for must be bounded (G10).
+    pub(super) fn overload(&mut self, stage: &mut Stage) {
+        self.operators += 1;
+        let (name, endpoints) = (format!("crowd-{}", self.operators), stage.cluster.endpoints());
+        let rows = stage.handle.borrow().rows.clone();
+        let options = Options { deadline: Duration::from_secs(2), ..client_options(self.random.u64(..)) };
+        stage.cluster.client(&name, async move {
+            match crowd(&endpoints, options, &rows).await {
+                Err(error) if error.is_retryable() || is_over(error.kind()) => HostResult::Ok(()),
+                done => Ok(done?),
+            }
+        });
+        self.count(Kind::Overload);
+    }
+
+    /// Kills a worker for about its lease, mostly longer.
     pub(super) fn outlive_lease(&mut self, stage: &mut Stage) {
         let host = worker_host(self.any_worker(stage));
         if !stage.cluster.kill(&host) {
@@ -136,7 +135,8 @@ impl Faults {
         }
         self.count(Kind::OutliveLease);
         let lease = u64::try_from(stage.lease.as_millis()).unwrap_or(u64::MAX);
-        let dead = lease + self.random.u64(500..2000);
+        // Some come back just as they are being removed.
+        let dead = lease + self.random.u64(0..2000) - 400;
         self.pending.push((stage.elapsed() + Duration::from_millis(dead), Heal::Start(host)));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Faults, Heal, Kind};
-use crate::scenarios::stage::Stage;
+use super::{End, Faults, Kind};
+use crate::SimCluster;
 
 /// The greatest delay of a slow link.
 const SLOW: Duration = Duration::from_millis(500);
@@ -21,14 +21,14 @@ pub(super) enum Broken {
 }
 
 impl Faults {
-    pub(super) fn partition(&mut self, stage: &mut Stage, kind: Kind) {
-        let mut nodes = stage.cluster.nodes();
+    pub(super) fn partition(&mut self, cluster: &mut SimCluster, kind: Kind) {
+        let mut nodes = cluster.nodes();
         self.random.shuffle(&mut nodes);
         if kind == Kind::CutOneWay {
             let mute = nodes.remove(0);
-            nodes.iter().for_each(|other| stage.cluster.cut_one_way(&mute, other));
+            nodes.iter().for_each(|other| cluster.cut_one_way(&mute, other));
             self.count(kind);
-            self.heal_in(800..4000, stage, Heal::Network(Broken::OneWay(mute, nodes)));
+            self.end_in(800..4000, cluster, End::Network(Broken::OneWay(mute, nodes)));
             return;
         }
         let cuts: Vec<(String, String)> = pairs(nodes.len())
@@ -39,39 +39,38 @@ impl Faults {
             return;
         }
         self.count(kind);
-        cuts.iter().for_each(|(a, b)| stage.cluster.cut(a, b));
+        cuts.iter().for_each(|(a, b)| cluster.cut(a, b));
         if kind == Kind::Swizzle {
             for cut in cuts {
-                self.heal_in(300..4000, stage, Heal::Network(Broken::Cuts(vec![cut])));
+                self.end_in(300..4000, cluster, End::Network(Broken::Cuts(vec![cut])));
             }
         } else {
-            self.heal_in(800..4000, stage, Heal::Network(Broken::Cuts(cuts)));
+            self.end_in(800..4000, cluster, End::Network(Broken::Cuts(cuts)));
         }
     }
 
-    pub(super) fn spoil_network(&mut self, stage: &mut Stage, kind: Kind) {
+    pub(super) fn spoil_network(&mut self, cluster: &mut SimCluster, kind: Kind) {
         self.count(kind);
         if kind == Kind::LossyNetwork {
             let rate = f64::from(self.random.u32(1..=10)) / 1000.0;
-            stage.cluster.simulation().inside(|sim| sim.set_fail_rate(rate));
-            self.heal_in(500..3000, stage, Heal::Network(Broken::Lossy));
+            cluster.simulation().inside(|sim| sim.set_fail_rate(rate));
+            self.end_in(500..3000, cluster, End::Network(Broken::Lossy));
             return;
         }
-        let nodes = stage.cluster.nodes();
-        let slow = nodes[self.random.usize(..nodes.len())].clone();
-        let others = nodes.into_iter().chain(stage.worker_hosts()).filter(|host| *host != slow);
+        let slow = self.any_node(cluster);
+        let others = cluster.nodes().into_iter().chain(cluster.workers()).filter(|host| *host != slow);
         let links: Vec<_> = others.filter(|_| self.random.bool()).map(|host| (slow.clone(), host)).collect();
-        stage.set_latency(&links, SLOW);
-        self.heal_in(500..3000, stage, Heal::Network(Broken::Slow(links)));
+        links.iter().for_each(|(a, b)| cluster.set_link_latency(a, b, SLOW));
+        self.end_in(500..3000, cluster, End::Network(Broken::Slow(links)));
     }
+}
 
-    pub(super) fn end_network(&mut self, stage: &mut Stage, broken: Broken) {
-        match broken {
-            Broken::Cuts(cuts) => cuts.iter().for_each(|(a, b)| stage.cluster.mend(a, b)),
-            Broken::OneWay(mute, others) => others.iter().for_each(|other| stage.cluster.mend_one_way(&mute, other)),
-            Broken::Slow(links) => stage.set_latency(&links, stage.latency_max),
-            Broken::Lossy => stage.cluster.simulation().inside(|sim| sim.set_fail_rate(0.0)),
-        }
+pub(super) fn mend(cluster: &mut SimCluster, broken: &Broken) {
+    match broken {
+        Broken::Cuts(cuts) => cuts.iter().for_each(|(a, b)| cluster.mend(a, b)),
+        Broken::OneWay(mute, others) => others.iter().for_each(|other| cluster.mend_one_way(mute, other)),
+        Broken::Slow(links) => links.iter().for_each(|(a, b)| cluster.reset_link_latency(a, b)),
+        Broken::Lossy => cluster.simulation().inside(|sim| sim.set_fail_rate(0.0)),
     }
 }
 
