@@ -53,8 +53,10 @@ pub(crate) async fn fetch(
     let mut believed = believed;
     loop {
         let held = deadline.saturating_sub(begin.elapsed()).min(HELD_MAX);
-        let first = if clumsy(Buggify::ReadElsewhere) { None } else { believed };
-        let mut order = Candidates::new(map.shards[&ask.shard].replicas.iter().copied(), first);
+        let replicas = &map.shards[&ask.shard].replicas;
+        let elsewhere = || replicas.iter().copied().rev().find(|node| Some(*node) != believed);
+        let first = if clumsy(Buggify::ReadElsewhere) { elsewhere() } else { believed };
+        let mut order = Candidates::new(replicas.iter().copied(), first);
         match round(cluster, map, &mut order, ask, held).await {
             Ok(answer) => return Ok(answer),
             Err(error) if is_final(&error) => return Err(error),

@@ -6,7 +6,7 @@
 use crate::compaction::Compaction;
 use crate::log::{durably, io_error};
 use crate::machine::SnapshotView;
-use crate::record::{Manifest, Position};
+use crate::record::{Manifest, Position, encode_position};
 use crate::types::{SnapshotMeta, Types};
 use openraft::RaftSnapshotBuilder;
 use petuum_chaos::{Buggify, Failpoint, Mutant, clumsy, mutated, reached};
@@ -73,6 +73,12 @@ impl Shelf {
         Ok(Some(Snapshot { meta, snapshot: SnapshotData::Stored(stored) }))
     }
 
+    /// Purges what a snapshot will hold before it is written; only a defect calls this.
+    fn purge_early(&self, meta: &SnapshotMeta) -> io::Result<()> {
+        let Some(last) = &meta.last_log_id else { return Ok(()) };
+        self.store.purge(last.index, &encode_position(Some(last))).map_err(io_error)
+    }
+
     /// Whether exactly this is published.
     pub(crate) fn has(&self, meta: &SnapshotMeta) -> bool {
         *self.published.lock().expect("nothing panics while it is held") == last_position(meta)
@@ -131,7 +137,7 @@ impl RaftSnapshotBuilder<Types> for Builder {
             self.piece_bytes = self.piece_bytes.min(512);
         }
         if mutated(Mutant::PurgeBeforeSnapshot) {
-            self.compaction.saved(&self.meta);
+            self.shelf.purge_early(&self.meta)?;
         }
         loop {
             let view = self.view.get_mut().expect("nothing panics while it is held");

@@ -9,7 +9,7 @@ use petuum_types::command::{ShardAnswer, WorkerKey};
 use petuum_types::entry::Entry;
 use petuum_types::message::WorkerMessage;
 use petuum_types::outcome::{Outcome, Retry};
-use petuum_types::{Clock, JobId, LogIndex, MapEpoch, RowId, Sequence, ShardId, Slot, TableId};
+use petuum_types::{Clock, JobId, LogIndex, MapEpoch, RowId, Sequence, ShardId, Slot, TableId, WorkerId};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -152,6 +152,12 @@ impl Shard {
     #[must_use]
     pub fn min_clock(&self, job: JobId) -> Option<Clock> {
         self.jobs.get(&job).map(|job| job.min_clock)
+    }
+
+    /// The clocks of a job's workers that were ever fenced here, in the order of their ids. For audits.
+    pub fn worker_clocks(&self, job: JobId) -> impl Iterator<Item = (WorkerId, Clock)> {
+        let members = self.jobs.get(&job).into_iter().flat_map(|job| &job.members);
+        members.map(|(worker, member)| (*worker, member.clock))
     }
 
     pub(crate) fn owns(&self, table: TableId, row: RowId) -> bool {

@@ -6,7 +6,7 @@ use crate::group::{GroupState, GroupStore};
 use crate::keys::Family;
 use crate::options::{create_directory, lock_directory};
 use crate::snapshot::Snapshots;
-use crate::{Error, StoreOptions, keys, node, recovery};
+use crate::{Error, StoreOptions, SyncDone, keys, node, recovery};
 use petuum_types::GroupId;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -104,6 +104,14 @@ impl Store {
             doing: "find its free space",
             source: Arc::new(source),
         })
+    }
+
+    /// Calls `done` when everything that was written before this call is durable, or with the reason why it is not.
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`], [`Error::Closed`]; `done` has been called with the same.
+    pub fn sync(&self, done: SyncDone) -> Result<(), Error> {
+        self.engine().queue.finish(Ok(()), Some(done))
     }
 
     /// [`Error::Poisoned`] with the first failure, if a write or a sync ever failed.

@@ -7,9 +7,10 @@
 //!   plan.rs    what a seed comes to
 //!   setup.rs   the cluster, its job and its workers
 //!   worker.rs  what a worker computes, and where it can be stopped inside a clock
+//!   reader.rs  somebody without a session who looks at the latest rows
 //!   faults/    which faults happen when, and what heals them
-//!   stage.rs   the cluster, its workers and the watch, stepped together
-//!   watch.rs   what must be true of replicas at any time (G3, G6)
+//!   stage.rs   the cluster, its workers and the invariants, stepped together
+//!   invariants/  what must be true at any time, a file for each (G3, G6, P11, P16, Raft's own)
 //!   peace.rs   what must come true when the faults are over
 //!   report.rs  what a run has done, and whether that was enough
 //!   seed.rs    a seed in a process of its own
@@ -22,6 +23,7 @@
 pub mod cli;
 pub mod faults;
 mod first;
+mod invariants;
 mod mutants;
 mod named;
 mod peace;
@@ -34,7 +36,6 @@ mod setup;
 mod stage;
 mod swarm;
 mod sweep;
-mod watch;
 mod worker;
 
 pub use report::Report;

@@ -56,6 +56,23 @@ pub(super) const ALL: &[Named] = &[
                 of every removal",
         needs: &["clocks-acknowledged", "faults"],
     },
+    Named {
+        name: "snapshot-acknowledged-before-the-log-it-covers",
+        scenario: Scenario::Swarm,
+        seed: 41,
+        about: "a follower whose disk was stuck was sent a snapshot of entries it had written and not synced; openraft took \
+                it for known and answered, the leader counted the entries as stored there, and a power failure took them",
+        needs: &["snapshots-installed", "bytes-lost", "disk-stuck"],
+    },
+    Named {
+        name: "reads-while-a-clock-is-refused",
+        scenario: Scenario::Swarm,
+        seed: 18,
+        about: "a read that was under way when a clock was given up showed a row without the worker's own updates; one that \
+                waited for that clock waited for ever; `petuum-sim`, test \
+                `a_read_that_waits_for_a_clock_ends_when_that_clock_is_given_up`",
+        needs: &["clocks-given-up", "rows-read"],
+    },
 ];
 
 /// The one of this name.

@@ -99,8 +99,8 @@ fn report(stage: &Stage, faults: &Faults) -> Report {
     report.count("clocks-given-up", shared.given_up);
     report.count("workers-unjudged", shared.oracle.unjudged() as u64);
     // Each group's first leader is not due to a fault.
-    report.count("elections", stage.watch.terms().saturating_sub(u64::from(stage.shards) + 1));
-    report.count("replicas-compared", stage.watch.compared);
+    report.count("elections", stage.invariants.terms().saturating_sub(u64::from(stage.shards) + 1));
+    report.count("replicas-compared", stage.invariants.compared());
     for disk in stage.cluster.disks() {
         report.count("bytes-lost", disk.bytes_lost);
         report.count("torn-logs", disk.torn_tails);

@@ -1,5 +1,7 @@
 //! Seeds run in processes of their own: a panic in a host aborts, and a process has no state that another seed left.
 
+use std::fs::File;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -91,6 +93,8 @@ pub(super) struct Running {
     seed: u64,
     variant: Variant,
     child: Child,
+    /// What it says of its errors: a file, because a process that dies of panics in destructors says more than a pipe holds.
+    errors: File,
     begun: Stopwatch,
 }
 
@@ -98,9 +102,12 @@ impl Running {
     pub(super) fn start(seed: u64, variant: Variant) -> Result<Self, String> {
         let mut command = variant.command(seed)?;
         // A panic inside a host ends in panics of destructors; only the first message says anything.
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).env("RUST_BACKTRACE", "0");
+        command.stdout(Stdio::piped()).env("RUST_BACKTRACE", "0");
+        let unwritable = |e: std::io::Error| format!("no temporary file: {e}");
+        let errors = tempfile::tempfile().map_err(unwritable)?;
+        command.stderr(errors.try_clone().map_err(unwritable)?);
         let child = command.spawn().map_err(|e| format!("cannot start {command:?}: {e}"))?;
-        Ok(Self { seed, variant, child, begun: Stopwatch::start() })
+        Ok(Self { seed, variant, child, errors, begun: Stopwatch::start() })
     }
 
     pub(super) const fn seed(&self) -> u64 {
@@ -139,8 +146,10 @@ impl Running {
         if let (true, Some(report)) = (output.status.success(), last.strip_prefix("ok ").and_then(Report::parse)) {
             return Ok(report);
         }
-        let errors = String::from_utf8_lossy(&output.stderr);
-        let shown: String = errors.chars().take(OUTPUT_SHOWN).collect();
+        let mut errors = Vec::new();
+        let read = self.errors.rewind().and_then(|()| self.errors.read_to_end(&mut errors));
+        read.map_err(|e| format!("seed {seed}: what it said cannot be read: {e}"))?;
+        let shown: String = String::from_utf8_lossy(&errors).chars().take(OUTPUT_SHOWN).collect();
         Err(format!("seed {seed}: {}\n{text}\n{shown}{repeat}", output.status))
     }
 }

@@ -11,9 +11,9 @@ use petuum_sim::oracle::UnitVectors;
 use petuum_sim::{Error, HostResult, NodeSettings, SimCluster};
 use petuum_types::{Generation, JobId, MapEpoch, RowId, ShardId, TableId};
 
+use super::invariants::Invariants;
 use super::reader;
 use super::stage::{Stage, rival_host, worker_host};
-use super::watch::Watch;
 use super::worker::{self, FRAGILE, JOB, Place, Shared, TABLE};
 
 /// Forming a cluster, its job and its table.
@@ -137,7 +137,7 @@ async fn make(endpoints: Vec<String>, options: Options, shape: &Shape) -> Result
     let job = client.create_job(JOB, shape.workers, Some(shape.lease)).await?;
     let table = job.create_table(&TableDefinition::i64(TABLE, 2 * shape.workers, shape.staleness)).await?;
     if shape.refused {
-        job.create_table(&TableDefinition::f32(FRAGILE, 1, shape.staleness)).await?;
+        job.create_table(&TableDefinition::f32(FRAGILE, 3, shape.staleness)).await?;
     }
     let (map, table) = (client.map(), table.schema().id);
     // Two rows in every shard.
@@ -196,7 +196,7 @@ fn start_workers(mut cluster: SimCluster, shape: &Shape, made: &Made, seed: u64)
         cluster,
         handle,
         job: made.job,
-        watch: Watch::default(),
+        invariants: Invariants::default(),
         workers: shape.workers,
         removals: shape.removals,
         shards: shape.shards,

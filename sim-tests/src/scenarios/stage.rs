@@ -1,4 +1,4 @@
-//! Where a scenario plays: the cluster, what its workers share with the runner, and the watch over its replicas, looked
+//! Where a scenario plays: the cluster, what its workers share with the runner, and the invariants, looked
 //! at as time passes.
 
 use std::time::Duration;
@@ -7,7 +7,7 @@ use petuum_control::{Control, EvictReason, Phase};
 use petuum_sim::{Error, SimCluster};
 use petuum_types::{JobId, WorkerId};
 
-use super::watch::Watch;
+use super::invariants::{self, Invariants};
 use super::worker::Handle;
 
 /// Steps between two looks at all replicas.
@@ -18,7 +18,7 @@ pub(super) struct Stage {
     pub(super) cluster: SimCluster,
     pub(super) handle: Handle,
     pub(super) job: JobId,
-    pub(super) watch: Watch,
+    pub(super) invariants: Invariants,
     pub(super) workers: u32,
     /// Whether workers may be removed from the job.
     pub(super) removals: bool,
@@ -43,7 +43,7 @@ impl Stage {
     pub(super) fn step(&mut self) -> Result<(), Error> {
         self.cluster.simulation().step()?;
         self.steps += 1;
-        Watch::reads(&self.cluster).map_err(|what| self.cluster.error(what))?;
+        invariants::none_overdue(&self.cluster).map_err(|what| self.cluster.error(what))?;
         if self.removals {
             self.hear_removals()?;
         }
@@ -69,30 +69,18 @@ impl Stage {
                 let told = shared.oracle.removed(worker as usize, removal, at);
                 let new = told.map_err(|violation| self.cluster.error(violation.to_string()))?;
                 if new && reason == EvictReason::LeaseExpired {
-                    self.check_lease(worker, shared.renewed.get(&worker).copied())?;
+                    let renewed = shared.renewed.get(&worker).copied();
+                    let kept = invariants::lease_kept(worker, self.lease, renewed, self.elapsed());
+                    kept.map_err(|what| self.cluster.error(what))?;
                 }
             }
         }
         Ok(())
     }
 
-    /// P16: a removal for want of heartbeats comes no sooner than a lease after the last that was answered, whoever led
-    /// meanwhile; and never strikes a successor.
-    fn check_lease(&self, worker: u32, renewed: Option<Duration>) -> Result<(), Error> {
-        let Some(renewed) = renewed else { return Ok(()) };
-        let held = self.elapsed().saturating_sub(renewed);
-        if held >= self.lease {
-            return Ok(());
-        }
-        let lease = self.lease;
-        Err(self
-            .cluster
-            .error(format!("P16: worker {worker} lost its lease of {lease:?}, {held:?} after it was renewed")))
-    }
-
     /// Looks at all replicas.
     pub(super) fn look(&mut self) -> Result<(), Error> {
-        self.watch.look(&self.cluster, self.job).map_err(|what| self.cluster.error(what))
+        self.invariants.look(&self.cluster, self.job).map_err(|what| self.cluster.error(what))
     }
 
     /// The clocks of a worker that are known to be acknowledged.

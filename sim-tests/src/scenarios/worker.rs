@@ -21,7 +21,7 @@ use super::report::Work;
 pub(super) const JOB: &str = "job";
 /// The table's name.
 pub(super) const TABLE: &str = "units";
-/// A table that refuses what is not finite.
+/// A table of `f32` that refuses what is not finite.
 pub(super) const FRAGILE: &str = "fragile";
 
 /// How often a worker that waits for the runner looks again.
@@ -293,10 +293,15 @@ impl Life {
         for row in &shared.rows {
             self.threads[0].inc_dense(&self.table, *row, 0, deltas.as_slice())?;
         }
-        if let Some(fragile) = self.fragile.as_ref().filter(|_| self.random.u8(..32) == 0) {
-            // Each thread's is finite; their sum is not, which only the server finds.
-            for thread in &mut self.threads {
-                thread.inc(fragile, shared.rows[0], 0, f32::MAX)?;
+        if let Some(fragile) = &self.fragile {
+            // Sums of these depend on their order, which must be the same on all replicas.
+            let noise = [self.random.f32(), -self.random.f32()];
+            self.threads[0].inc_dense(fragile, shared.rows[0], 1, noise.as_slice())?;
+            if self.random.u8(..32) == 0 {
+                // Each thread's is finite; their sum is not, which only the server finds.
+                for thread in &mut self.threads {
+                    thread.inc(fragile, shared.rows[0], 0, f32::MAX)?;
+                }
             }
         }
         Ok(())

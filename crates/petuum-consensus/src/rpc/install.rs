@@ -6,6 +6,7 @@
 //! is removed. Only an install that began goes on.
 
 use super::{check_call, unavailable};
+use crate::log::durably;
 use crate::node::Node;
 use crate::peers::Envelope;
 use crate::record::{Ballot, SnapshotHead};
@@ -107,6 +108,9 @@ async fn receive(
     let snapshot = Snapshot { meta, snapshot: SnapshotData::Received(writer) };
     let installing = raft.install_full_snapshot(vote, snapshot);
     let response = teller.meanwhile(installing).await.map_err(unavailable)?;
+    // The leader takes this for a log that is durable up to the snapshot. openraft answers at once if the log holds all of
+    // it already, although it may still be on its way to the disk.
+    teller.meanwhile(durably(|done| node.store.sync(done))).await.map_err(unavailable)?;
     Ok(response.vote)
 }
 

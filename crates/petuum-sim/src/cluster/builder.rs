@@ -9,6 +9,7 @@ use petuum_storage::StoreOptions;
 
 use super::node::{self, Machine, Place};
 use super::{PORT, SimCluster};
+use crate::history::What;
 use crate::simulation::mix;
 use crate::{Settings, Simulation};
 
@@ -130,6 +131,7 @@ impl ClusterBuilder {
             let place = Rc::new(place);
             let at = Rc::clone(&place);
             simulation.machine(&name, &place.disk, move || node::run(Rc::clone(&at)));
+            simulation.history().note(Duration::ZERO, &name, What::Up);
             up.insert(name, true);
             places.push(place);
         }

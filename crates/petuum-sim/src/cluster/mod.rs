@@ -172,6 +172,12 @@ impl SimCluster {
 
     /// Adds a host without a disk that can be killed and started: a worker. `software` is called at each start with
     /// options for a client that repeat with the seed and differ between starts.
+    ///
+    /// An error that it ends with ends the simulation. When it has ended well its host stays, and a fault may start it
+    /// again: a program must bear to be started when its work is done. What it shares with the caller (an `Rc<Cell<…>>`
+    /// will do) outlives its deaths, unlike the memory of a real process. Its calls seldom fail, since the options'
+    /// deadline of a minute is longer than most faults: give it a shorter one to see how it bears errors, and its job a
+    /// short lease to see it removed.
     pub fn worker<F, Fut>(&mut self, name: &str, software: F)
     where
         F: Fn(Options) -> Fut + 'static,

@@ -2,7 +2,9 @@
 //!
 //! A fault begins between two steps and ends by itself a while later; how long it lasts and whom it strikes comes from the
 //! seed. One that had no effect (nobody was hit, nothing was lost) is not counted and can be begun again. For programs of
-//! the caller: [`Faults::next`] in a loop, [`Faults::end_all`] in the end, then the check of what is left.
+//! the caller: [`Faults::next`] in a loop, [`Faults::end_all`] in the end, then the check of what is left. A fault ends only
+//! in these two, or in [`Faults::after_step`] if the caller steps by itself; and a program that is done before the first
+//! has begun shows nothing: look at [`Faults::happened`].
 //!
 //! A kind of fault is in the file of what it strikes; here they are begun, watched and ended.
 

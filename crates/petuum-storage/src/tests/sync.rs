@@ -183,6 +183,25 @@ fn a_failed_write_ends_the_store() {
 }
 
 #[test]
+fn a_sync_without_a_write_of_its_own_waits_for_those_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let opened = Opened::at(dir.path());
+    let group = opened.group(1);
+    let (done, first) = watched();
+    group.append([(0, b"written")], done).unwrap();
+    let (done, outcome) = watched();
+    opened.store.sync(done).unwrap();
+    assert!(outcome.try_recv().is_err(), "nothing was synced yet");
+    assert_eq!(opened.syncer.run_once().unwrap(), 2);
+    first.recv().unwrap().unwrap();
+    outcome.recv().unwrap().unwrap();
+    opened.store.close();
+    let (done, outcome) = watched();
+    assert!(matches!(opened.store.sync(done), Err(Error::Closed { .. })));
+    assert!(matches!(outcome.recv().unwrap(), Err(Error::Closed { .. })));
+}
+
+#[test]
 fn a_sync_thread_ends_with_a_failure_and_tells_everybody() {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), small()).unwrap();
