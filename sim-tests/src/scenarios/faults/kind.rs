@@ -115,6 +115,21 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), count);
-        assert!(Kind::all().is_sorted(), "in the order of their declaration, so that none is left out unseen");
+        assert!(Kind::all().is_sorted(), "in the order of their declaration");
+        // None is left out: a new kind does not compile below without a place.
+        assert_eq!(Kind::OF_PROGRAM.len(), Kind::OF_PROGRAM.iter().map(|kind| of_program(*kind)).max().unwrap() + 1);
+    }
+
+    /// Its place among those that know the program.
+    const fn of_program(kind: Kind) -> usize {
+        match kind {
+            Kind::Any(_) | Kind::RestartBeforeClock => 0,
+            Kind::RestartAfterClock => 1,
+            Kind::Straggler => 2,
+            Kind::Rival => 3,
+            Kind::Evict => 4,
+            Kind::OutliveLease => 5,
+            Kind::Overload => 6,
+        }
     }
 }
