@@ -38,10 +38,10 @@ fix: setup
 	$(run) cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
 	cargo fmt --all
 
-# One of SEED=n, SEEDS=a..b (MINUTES=m, RECORD=file), META=n, MUTANTS=1, MUTANT=name, FAULTS=1, FAILPOINTS=1; else 200 seeds.
+# One of SEED=n, SEEDS=a..b (MINUTES=m, RECORD=file), META=n, MUTANTS=1, MUTANT=name, NAMED=1, NAME=name, FAULTS=1, FAILPOINTS=1; else 200 seeds.
 sim_action = $(if $(SEED),run --seed $(SEED),$(if $(META),meta --seed $(META),$(if $(MUTANT),mutants --name $(MUTANT),$(if \
-	$(MUTANTS),mutants,$(if $(FAULTS),list-faults,$(if $(FAILPOINTS),list-failpoints,sweep --seeds $(or $(SEEDS),1..201) \
-	$(if $(MINUTES),--minutes $(MINUTES)) $(if $(RECORD),--record $(RECORD))))))))
+	$(MUTANTS),mutants,$(if $(NAME),named --name $(NAME),$(if $(NAMED),named,$(if $(FAULTS),list-faults,$(if $(FAILPOINTS),list-failpoints,sweep --seeds $(or $(SEEDS),1..201) \
+	$(if $(MINUTES),--minutes $(MINUTES)) $(if $(RECORD),--record $(RECORD))))))))))
 
 sim: setup
 	$(run) cargo build --locked --workspace --bin sim-tests

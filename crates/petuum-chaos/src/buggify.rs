@@ -17,6 +17,7 @@ catalogue! {
         ReadElsewhere = "read.elsewhere", "P10", "A read begins at another replica than the nearest.";
         FrameOfOneEntry = "frame.one-entry", "P8", "An append request carries one entry.";
         PieceSmall = "piece.small", "P19", "A snapshot is cut into pieces of a few bytes.";
+        PieceSlow = "piece.slow", "P19", "A receiver takes a snapshot's next piece in after a pause.";
         PieceLate = "piece.late", "P19", "A snapshot's next piece is written after a pause.";
     }
 }

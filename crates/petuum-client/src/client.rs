@@ -91,7 +91,7 @@ impl Client {
     ///
     /// # Errors
     /// [`petuum_types::ErrorKind::NotInitialized`] if the cluster has not been formed, `DeadlineExceeded` if no node answers,
-    /// `Incompatible` for another version.
+    /// `Incompatible` for another version, `InvalidArgument` for options out of their bounds.
     pub async fn connect(endpoints: &[String], options: Options) -> Result<Self, Error> {
         let first = Cluster::new(endpoints.to_vec(), options.clone())?;
         let known = first.map().await?;

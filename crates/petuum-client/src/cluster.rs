@@ -85,6 +85,7 @@ struct Registering {
 
 impl Cluster {
     pub(crate) fn new(endpoints: Vec<String>, options: Options) -> Result<Self, Error> {
+        options.check()?;
         if endpoints.is_empty() {
             return Err(Error::new(ErrorKind::InvalidArgument, "no endpoints; name at least one node as host:port"));
         }

@@ -1,7 +1,7 @@
 //! What a caller may set, with defaults and bounds.
 
 use petuum_net::transport::{Connector, Tcp};
-use petuum_types::limits;
+use petuum_types::{Error, ErrorKind, limits};
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
@@ -34,6 +34,28 @@ impl Default for Options {
             connector: Arc::new(Tcp),
             // The standard library draws a hasher's keys from the operating system.
             seed: RandomState::new().build_hasher().finish(),
+        }
+    }
+}
+
+impl Options {
+    /// Whether every setting is within its bounds.
+    ///
+    /// # Errors
+    /// `InvalidArgument` naming the first that is not.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let least = [
+            ("deadline", self.deadline, 100),
+            ("hedge_after", self.hedge_after, 10),
+            ("retry_pause", self.retry_pause, 1),
+            ("stall_after", self.stall_after, 500),
+        ];
+        match least.iter().find(|(_, set, least)| *set < Duration::from_millis(*least)) {
+            Some((name, set, least)) => {
+                let message = format!("{name} = {set:?} in a client's options; expected {least} ms or more");
+                Err(Error::new(ErrorKind::InvalidArgument, message))
+            }
+            None => Ok(()),
         }
     }
 }
@@ -71,5 +93,19 @@ impl Default for WorkerOptions {
             cache_bytes: limits::CACHE_BYTES,
             part_bytes: limits::PART_BYTES,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_out_of_their_bounds_are_named() {
+        assert_eq!(Options::default().check(), Ok(()));
+        let error = Options { deadline: Duration::from_millis(99), ..Options::default() }.check().unwrap_err();
+        assert!(error.message().contains("deadline = 99ms") && error.message().contains("100 ms or more"), "{error}");
+        let error = Options { stall_after: Duration::ZERO, ..Options::default() }.check().unwrap_err();
+        assert!(error.message().contains("stall_after"), "{error}");
     }
 }

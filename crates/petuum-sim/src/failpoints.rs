@@ -99,12 +99,18 @@ impl Failpoints {
     /// where a run seldom comes by.
     pub fn buggify(&self, seed: u64) {
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut state = self.board.state.borrow_mut();
-        state.clumsy = Buggify::ALL.iter().filter(|_| random.bool()).map(|place| (*place, 0)).collect();
-        state.random = Some(random);
+        let places: Vec<Buggify> = Buggify::ALL.iter().copied().filter(|_| random.bool()).collect();
+        self.buggify_at(random.u64(..), &places);
     }
 
-    /// Ends what [`Failpoints::buggify`] began.
+    /// Makes these places of the product clumsy from now on, as often as [`Failpoints::buggify`] does.
+    pub fn buggify_at(&self, seed: u64, places: &[Buggify]) {
+        let mut state = self.board.state.borrow_mut();
+        state.clumsy = places.iter().map(|place| (*place, 0)).collect();
+        state.random = Some(fastrand::Rng::with_seed(seed));
+    }
+
+    /// Ends what [`Failpoints::buggify`] or [`Failpoints::buggify_at`] began.
     pub fn be_careful(&self) {
         self.board.state.borrow_mut().random = None;
     }
@@ -119,6 +125,13 @@ impl Failpoints {
     #[must_use]
     pub fn reached(&self) -> BTreeMap<Failpoint, u64> {
         self.board.state.borrow().reached.clone()
+    }
+}
+
+impl Failpoints {
+    /// The host whose task is running; none if that cannot be said just now.
+    pub(crate) fn host(&self) -> Option<String> {
+        self.board.state.try_borrow().ok()?.current()
     }
 }
 
@@ -182,7 +195,9 @@ const fn one_in(place: Buggify) -> u8 {
         Buggify::ExpiryLate => 1,
         // Two readers of one row are answered by two replicas only if both go astray, or one does.
         Buggify::ReadElsewhere => 3,
-        Buggify::ErrandTwice | Buggify::ErrandLate | Buggify::ErrandStray | Buggify::PieceLate => 5,
+        Buggify::ErrandTwice | Buggify::ErrandLate | Buggify::ErrandStray | Buggify::PieceLate | Buggify::PieceSlow => {
+            5
+        }
         _ => 16,
     }
 }

@@ -5,11 +5,12 @@
 //!     ├── VirtualClock: what the system's clocks say meanwhile     (clock.rs)
 //!     ├── SimCluster: real nodes, their deaths and links, views    (cluster/)
 //!     ├── Faults: what strikes it when, from the seed              (faults/)
-//!     ├── UnitVectors: what reads may show under staleness         (oracle.rs)
+//!     ├── UnitVectors: what reads may show under staleness         (oracle/)
 //!     ├── SimListener, SimConnector: petuum-net's seams            (net.rs)
 //!     ├── Failpoints: the power goes inside a step                (failpoints.rs)
 //!     ├── History: what happened, and a drawing of it             (history/)
 //!     ├── Disk: RocksDB's files, power failures, I/O errors        (disk/)
+//!     ├── what a panic says of where it happened                   (panics.rs)
 //!     ├── Trace: everything that is logged, in virtual time        (trace.rs)
 //!     └── meta: one seed, two processes, equal traces              (meta.rs)
 //! ```
@@ -35,14 +36,15 @@ pub mod history;
 pub mod meta;
 mod net;
 pub mod oracle;
+mod panics;
 mod simulation;
 mod trace;
 
-pub use cluster::{ClusterBuilder, SimCluster};
+pub use cluster::{ClusterBuilder, SimCluster, client_options};
 pub use petuum_server::NodeSettings;
 
 pub use failpoints::{Failpoints, Struck};
-pub use faults::Faults;
+pub use faults::{Faults, Kind as FaultKind};
 pub use history::History;
 pub use net::{SimConnector, SimListener};
 pub use simulation::{Error, Settings, Simulation, TICK};

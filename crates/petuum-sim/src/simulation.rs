@@ -12,6 +12,7 @@ use crate::clock::{EPOCH_SECONDS, VirtualClock};
 use crate::disk::{self, Disk, Lost};
 use crate::failpoints::{Failpoints, Struck};
 use crate::history::History;
+use crate::panics::Inside;
 
 /// Virtual time per step.
 pub const TICK: Duration = Duration::from_millis(1);
@@ -191,6 +192,7 @@ impl<'a> Simulation<'a> {
         disk::seed_thread(self.seed ^ self.calls.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let result = {
             let _clock = VirtualClock::enter(self.sim.elapsed());
+            let _inside = Inside::enter(self.seed, &self.failpoints);
             call(&mut self.sim)
         };
         self.disks.values().for_each(Disk::step);

@@ -12,7 +12,7 @@ use super::faults::Kind;
 use super::mutants;
 use super::named::{self, Named};
 use super::run::{Scenario, Settings};
-use super::seed::{Files, Running, Stopwatch, Variant, run_here};
+use super::seed::{self, Files, Stopwatch, Variant, run_here};
 use super::sweep::{Done, Sweep};
 
 /// Seeds that a lying disk must be found within.
@@ -46,6 +46,9 @@ pub enum Action {
         /// The disks report syncs and make nothing durable: the run should fail
         #[arg(long)]
         no_fsync: bool,
+        /// Give it the shape of this named run
+        #[arg(long, value_name = "NAME")]
+        named: Option<String>,
         /// Plant this defect: the run should fail
         #[arg(long, value_parser = mutant, value_name = "NAME")]
         mutant: Option<Mutant>,
@@ -109,9 +112,13 @@ fn mutant(name: &str) -> Result<Mutant, String> {
     })
 }
 
+fn name_of(name: Option<&str>) -> Result<Option<&'static str>, String> {
+    name.map(|name| named(name).map(|named| named.name)).transpose()
+}
+
 fn named(name: &str) -> Result<&'static Named, String> {
     named::find(name).ok_or_else(|| {
-        let names: Vec<&str> = named::ALL.iter().map(|named| named.name).collect();
+        let names: Vec<&str> = named::all().map(|named| named.name).collect();
         format!("no run is named {name:?}; there are {}", names.join(", "))
     })
 }
@@ -127,8 +134,9 @@ fn line(text: &str) {
 /// What failed, and the command that repeats it.
 pub fn execute(action: Action) -> Result<String, String> {
     match action {
-        Action::Run { seed, scenario, trace, html, no_fsync, mutant } => {
-            let variant = Variant { settings: Settings { scenario, fsync: !no_fsync }, mutant };
+        Action::Run { seed, scenario, trace, html, no_fsync, named, mutant } => {
+            let named = name_of(named.as_deref())?;
+            let variant = Variant { settings: Settings { scenario, fsync: !no_fsync, named }, mutant };
             run_here(seed, variant, &Files { trace, html }).map(|report| report.to_string())
         }
         Action::Sweep { seeds, scenario, minutes, record } => {
@@ -138,8 +146,8 @@ pub fn execute(action: Action) -> Result<String, String> {
         Action::Meta { seed, scenario } => meta_seeds(seed..seed + 1, scenario),
         Action::Mutants { name: Some(mutant), seeds } => hunt_all(&[mutant], &seeds),
         Action::Mutants { name: None, seeds } => hunt_all(Mutant::ALL, &seeds),
-        Action::Named { name: Some(name) } => play(std::slice::from_ref(named(&name)?)),
-        Action::Named { name: None } => play(named::ALL),
+        Action::Named { name: Some(name) } => play(&[named(&name)?]),
+        Action::Named { name: None } => play(&named::all().collect::<Vec<_>>()),
         Action::ListFaults => Ok(list_faults()),
         Action::ListFailpoints => Ok(list_failpoints()),
     }
@@ -162,7 +170,7 @@ pub fn ci(limit: Duration) -> Result<String, String> {
         record: None,
     };
     line(&format!("ok {}", sweep(&first)?));
-    line(&format!("ok {}", play(named::ALL)?));
+    line(&format!("ok {}", play(&named::all().collect::<Vec<_>>())?));
     let limit = Some(limit.saturating_sub(begin.elapsed()));
     let variant = Variant::plain(Scenario::Swarm);
     sweep(&Sweep { seeds: SWARM_SEEDS, variant, least: SWARM_SEEDS_MIN, limit, record: None })
@@ -180,7 +188,7 @@ fn sweep(sweep: &Sweep) -> Result<String, String> {
 
 /// Runs seeds on disks that make nothing durable, until one is found out.
 fn lying_disk(seeds: Range<u64>) -> Result<String, String> {
-    let variant = Variant { settings: Settings { scenario: Scenario::First, fsync: false }, mutant: None };
+    let variant = Variant { settings: Settings { fsync: false, ..Settings::plain(Scenario::First) }, mutant: None };
     match mutants::first_failure(variant, seeds.clone())? {
         Some(caught) => Ok(format!("fsync off: caught by \"{}\" after {} seeds", caught.why, caught.seeds)),
         None => Err(format!(
@@ -191,16 +199,15 @@ fn lying_disk(seeds: Range<u64>) -> Result<String, String> {
 }
 
 /// Runs what has a name; what it stands for must have happened.
-fn play(runs: &[Named]) -> Result<String, String> {
-    for named in runs {
-        let variant = Variant::plain(named.scenario);
-        let report = Running::start(named.seed, variant)?.finish()?;
-        if let Some(missing) = named.missing(&report) {
-            let repeat = variant.repeat(named.seed);
-            return Err(format!("{}: it shows nothing: {missing} is 0; choose another seed\n{repeat}", named.name));
-        }
+fn play(runs: &[&Named]) -> Result<String, String> {
+    let variant = |named: &Named| Variant::named(named);
+    let seeds = runs.iter().map(|named| (named.seed, variant(named)));
+    seed::run_all(seeds, |at, report| {
+        let (named, report) = (runs[at], report?);
+        named.judge(&report).map_err(|e| format!("{}: {e}\n{}", named.name, variant(named).repeat(named.seed)))?;
         line(&format!("{}: {}", named.name, named.about));
-    }
+        Ok(())
+    })?;
     Ok(format!("{} named runs", runs.len()))
 }
 

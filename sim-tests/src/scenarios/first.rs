@@ -6,7 +6,7 @@ use std::time::Duration;
 use petuum_client::WorkerOptions;
 
 use super::faults::Kind;
-use super::plan::{Drawn, Plan};
+use super::plan::{Clumsy, Drawn, Plan};
 use super::setup::{Shape, draw_settings};
 
 /// Longer than any fault keeps a worker away: none is removed.
@@ -33,7 +33,8 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
         reader: false,
         refused: false,
         pause_max: Duration::from_millis(20),
+        out_of_step: Duration::ZERO,
     };
-    let plan = Plan { faults: Kind::FIRST.to_vec(), clumsy: false };
+    let plan = Plan { faults: Kind::FIRST.to_vec(), clumsy: Clumsy::Nowhere, points: &[] };
     Drawn { shape, plan }
 }

@@ -6,6 +6,7 @@
 //!   swarm.rs   a plan: any kinds at any rate, every setting drawn anew
 //!   plan.rs    what a seed comes to
 //!   setup.rs   the cluster, its job and its workers
+//!   shared.rs  what workers and their runner share
 //!   worker.rs  what a worker computes, and where it can be stopped inside a clock
 //!   reader.rs  somebody without a session who looks at the latest rows
 //!   faults/    which faults happen when, and what heals them
@@ -15,7 +16,8 @@
 //!   report.rs  what a run has done, and whether that was enough
 //!   seed.rs    a seed in a process of its own
 //!   sweep.rs   many seeds, and whether they have shown enough
-//!   named.rs   runs with fixed seeds, each for a bug or a report
+//!   named.rs   runs with fixed seeds, each for a bug
+//!   reports.rs the same, each playing a public report
 //!   mutants.rs defects planted on purpose
 //!   cli.rs     the commands
 //! ```
@@ -30,9 +32,11 @@ mod peace;
 mod plan;
 mod reader;
 mod report;
+mod reports;
 mod run;
 mod seed;
 mod setup;
+mod shared;
 mod stage;
 mod swarm;
 mod sweep;

@@ -18,7 +18,7 @@ pub(super) struct Caught {
 /// # Errors
 /// If a run cannot be started.
 pub(super) fn hunt(mutant: Mutant, seeds: Range<u64>) -> Result<Option<Caught>, String> {
-    let settings = Settings { scenario: Scenario::Swarm, fsync: true };
+    let settings = Settings::plain(Scenario::Swarm);
     first_failure(Variant { settings, mutant: Some(mutant) }, seeds)
 }
 

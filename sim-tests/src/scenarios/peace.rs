@@ -15,8 +15,8 @@ use petuum_types::read::Read;
 use petuum_types::{Clock, LogIndex, ShardId, Values};
 
 use super::setup::Made;
+use super::shared::{JOB, TABLE};
 use super::stage::Stage;
-use super::worker::{JOB, TABLE};
 
 /// In peace, all must be well within this.
 const CONVERGENCE: Duration = Duration::from_secs(60);

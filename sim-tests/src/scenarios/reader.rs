@@ -6,7 +6,7 @@ use petuum_client::{Client, Job, Options, ReadFrom, Table};
 use petuum_sim::HostResult;
 use petuum_types::{Error, ErrorKind, RowId};
 
-use super::worker::{Handle, JOB, TABLE};
+use super::shared::{Handle, JOB, TABLE};
 
 /// Its host.
 pub(super) const HOST: &str = "reader";

@@ -4,10 +4,11 @@ use petuum_sim::Error;
 use petuum_sim::history::What;
 
 use super::faults::{Faults, Kind};
+use super::plan::Clumsy;
 use super::report::{Report, Work};
 use super::setup;
 use super::stage::Stage;
-use super::{first, peace, swarm};
+use super::{first, named, peace, swarm};
 
 /// Begins what is said of a run in which something that it is for did not happen.
 pub(super) const VACUOUS: &str = "the run shows nothing";
@@ -28,6 +29,15 @@ pub struct Settings {
     pub scenario: Scenario,
     /// Whether disks make durable what they say they do.
     pub fsync: bool,
+    /// The name of the run that it is, which may give it another shape.
+    pub named: Option<&'static str>,
+}
+
+impl Settings {
+    /// A run as its seed draws it, on disks that work.
+    pub(super) const fn plain(scenario: Scenario) -> Self {
+        Self { scenario, fsync: true, named: None }
+    }
 }
 
 /// The outcome of a run, with its history.
@@ -42,10 +52,13 @@ pub struct Outcome {
 #[must_use]
 pub fn run(seed: u64, settings: Settings) -> Outcome {
     let mut random = fastrand::Rng::with_seed(seed);
-    let drawn = match settings.scenario {
+    let mut drawn = match settings.scenario {
         Scenario::First => first::draw(&mut random),
         Scenario::Swarm => swarm::draw(&mut random),
     };
+    if let Some(named) = settings.named.and_then(named::find) {
+        (named.shape)(&mut drawn);
+    }
     tracing::info!(shape = ?drawn.shape, "a run");
     let (mut stage, made) = match setup::begin(seed, &drawn.shape, &mut random) {
         Ok(begun) => begun,
@@ -55,10 +68,12 @@ pub fn run(seed: u64, settings: Settings) -> Outcome {
     if !settings.fsync {
         stage.cluster.ignore_syncs();
     }
-    if drawn.plan.clumsy {
-        stage.cluster.failpoints().buggify(random.u64(..));
+    match drawn.plan.clumsy {
+        Clumsy::Nowhere => {}
+        Clumsy::Drawn => stage.cluster.failpoints().buggify(random.u64(..)),
+        Clumsy::At(places) => stage.cluster.failpoints().buggify_at(random.u64(..), places),
     }
-    let mut faults = Faults::new(random.u64(..), drawn.plan.faults);
+    let mut faults = Faults::new(random.u64(..), drawn.plan.faults, drawn.plan.points);
     let done = faults.run(&mut stage).and_then(|()| peace::make(&mut stage, &made));
     let result = done.and_then(|()| judge(settings.scenario, &stage, &faults));
     if let Err(error) = &result {

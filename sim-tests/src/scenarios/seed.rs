@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use petuum_chaos::Mutant;
 use petuum_sim::Trace;
 
+use super::named::Named;
 use super::report::Report;
 use super::run::{self, Scenario, Settings, VACUOUS};
 
@@ -29,7 +30,12 @@ pub(super) struct Variant {
 
 impl Variant {
     pub(super) const fn plain(scenario: Scenario) -> Self {
-        Self { settings: Settings { scenario, fsync: true }, mutant: None }
+        Self { settings: Settings::plain(scenario), mutant: None }
+    }
+
+    /// A run that has a name.
+    pub(super) const fn named(named: &Named) -> Self {
+        Self { settings: Settings { named: Some(named.name), ..Settings::plain(named.scenario) }, mutant: None }
     }
 
     fn arguments(self, seed: u64) -> Vec<String> {
@@ -38,6 +44,9 @@ impl Variant {
         arguments.extend(["--scenario".to_owned(), scenario.get_name().to_owned()]);
         if !self.settings.fsync {
             arguments.push("--no-fsync".to_owned());
+        }
+        if let Some(name) = self.settings.named {
+            arguments.extend(["--named".to_owned(), name.to_owned()]);
         }
         if let Some(mutant) = self.mutant {
             arguments.extend(["--mutant".to_owned(), mutant.name().to_owned()]);
@@ -151,6 +160,37 @@ impl Running {
         read.map_err(|e| format!("seed {seed}: what it said cannot be read: {e}"))?;
         let shown: String = String::from_utf8_lossy(&errors).chars().take(OUTPUT_SHOWN).collect();
         Err(format!("seed {seed}: {}\n{text}\n{shown}{repeat}", output.status))
+    }
+}
+
+/// Runs seeds, as many at once as there are cores, begun in their order. `over` is told of each when it ends, by its place
+/// among them.
+///
+/// # Errors
+/// The first that `over` gives; those under way are ended then.
+pub(super) fn run_all(
+    runs: impl IntoIterator<Item = (u64, Variant)>,
+    mut over: impl FnMut(usize, Result<Report, String>) -> Result<(), String>,
+) -> Result<(), String> {
+    let at_once = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut left = runs.into_iter().enumerate();
+    let mut running: Vec<(usize, Running)> = Vec::new();
+    loop {
+        while running.len() < at_once {
+            let Some((at, (seed, variant))) = left.next() else { break };
+            running.push((at, Running::start(seed, variant)?));
+        }
+        if running.is_empty() {
+            return Ok(());
+        }
+        while let Some(ended) = running.iter_mut().position(|(_, run)| run.is_over()) {
+            let (at, run) = running.remove(ended);
+            if let Err(error) = over(at, run.finish()) {
+                running.into_iter().for_each(|(_, run)| run.stop());
+                return Err(error);
+            }
+        }
+        wait();
     }
 }
 

@@ -11,10 +11,11 @@ use petuum_sim::oracle::UnitVectors;
 use petuum_sim::{Error, HostResult, NodeSettings, SimCluster};
 use petuum_types::{Generation, JobId, MapEpoch, RowId, ShardId, TableId};
 
-use super::invariants::Invariants;
+use super::invariants::{Invariants, Leases};
 use super::reader;
+use super::shared::{FRAGILE, JOB, Shared, TABLE};
 use super::stage::{Stage, rival_host, worker_host};
-use super::worker::{self, FRAGILE, JOB, Place, Shared, TABLE};
+use super::worker::{self, Place};
 
 /// Forming a cluster, its job and its table.
 const FORMING: Duration = Duration::from_secs(60);
@@ -48,6 +49,8 @@ pub(super) struct Shape {
     pub(super) refused: bool,
     /// The longest pause of a worker between two clocks.
     pub(super) pause_max: Duration,
+    /// How long after each other a session's threads begin to read, at most.
+    pub(super) out_of_step: Duration,
 }
 
 /// What the job's first client finds out.
@@ -182,6 +185,7 @@ fn start_workers(mut cluster: SimCluster, shape: &Shape, made: &Made, seed: u64)
                 endpoints: cluster.endpoints(),
                 options: shape.worker.clone(),
                 pause_max: shape.pause_max,
+                out_of_step: shape.out_of_step,
                 refused: shape.refused,
                 history: cluster.history().clone(),
             };
@@ -197,6 +201,7 @@ fn start_workers(mut cluster: SimCluster, shape: &Shape, made: &Made, seed: u64)
         handle,
         job: made.job,
         invariants: Invariants::default(),
+        leases: Leases::default(),
         workers: shape.workers,
         removals: shape.removals,
         shards: shape.shards,

@@ -7,8 +7,8 @@ use petuum_control::{Control, EvictReason, Phase};
 use petuum_sim::{Error, SimCluster};
 use petuum_types::{JobId, WorkerId};
 
-use super::invariants::{self, Invariants};
-use super::worker::Handle;
+use super::invariants::{self, Invariants, Leases};
+use super::shared::Handle;
 
 /// Steps between two looks at all replicas.
 const LOOK_EVERY: u64 = 20;
@@ -19,6 +19,7 @@ pub(super) struct Stage {
     pub(super) handle: Handle,
     pub(super) job: JobId,
     pub(super) invariants: Invariants,
+    pub(super) leases: Leases,
     pub(super) workers: u32,
     /// Whether workers may be removed from the job.
     pub(super) removals: bool,
@@ -45,7 +46,7 @@ impl Stage {
         self.steps += 1;
         invariants::none_overdue(&self.cluster).map_err(|what| self.cluster.error(what))?;
         if self.removals {
-            self.hear_removals()?;
+            self.hear_memberships()?;
         }
         if self.steps.is_multiple_of(LOOK_EVERY) {
             self.look()?;
@@ -53,26 +54,29 @@ impl Stage {
         Ok(())
     }
 
-    /// Tells the oracle of removals as soon as any replica of the control group has applied them.
-    fn hear_removals(&self) -> Result<(), Error> {
-        let removed = |state: &Control| -> Vec<(u32, u64, u64, EvictReason)> {
-            let phases = (0..self.workers).filter_map(|id| Some((id, state.worker(self.job, WorkerId(id))?.phase())));
-            let removed = phases.filter_map(|(id, phase)| match phase {
-                Phase::Removed { at, reason, incarnation } => Some((id, incarnation.0, at.0, *reason)),
-                _ => None,
-            });
-            removed.collect()
+    /// Hears of registrations and tells the oracle of removals, as soon as any replica of the control group has applied
+    /// them.
+    fn hear_memberships(&mut self) -> Result<(), Error> {
+        let (now, lease) = (self.elapsed(), self.lease);
+        let workers = 0..self.workers;
+        let members = |state: &Control| -> Vec<(u32, u64, Phase)> {
+            let found = workers.clone().filter_map(|id| Some((id, state.worker(self.job, WorkerId(id))?)));
+            found.map(|(id, worker)| (id, worker.speaker().0, *worker.phase())).collect()
         };
         let mut shared = self.handle.borrow_mut();
         for host in self.cluster.nodes() {
-            for (worker, removal, at, reason) in self.cluster.control(&host, removed).unwrap_or_default() {
-                let told = shared.oracle.removed(worker as usize, removal, at);
-                let new = told.map_err(|violation| self.cluster.error(violation.to_string()))?;
-                if new && reason == EvictReason::LeaseExpired {
-                    let renewed = shared.renewed.get(&worker).copied();
-                    let kept = invariants::lease_kept(worker, self.lease, renewed, self.elapsed());
-                    kept.map_err(|what| self.cluster.error(what))?;
+            for (worker, speaker, phase) in self.cluster.control(&host, members).unwrap_or_default() {
+                // Before the registration is heard: it may follow the removal.
+                if let Phase::Removed { at, reason, incarnation } = phase {
+                    let told = shared.oracle.removed(worker as usize, incarnation.0, at.0);
+                    let new = told.map_err(|violation| self.cluster.error(violation.to_string()))?;
+                    if new && reason == EvictReason::LeaseExpired {
+                        let renewed = shared.renewed.get(&worker).copied();
+                        let over = self.leases.expired(worker, lease, renewed, now);
+                        over.map_err(|what| self.cluster.error(what))?;
+                    }
                 }
+                self.leases.registered(worker, speaker, now);
             }
         }
         Ok(())

@@ -5,10 +5,11 @@
 
 use std::time::Duration;
 
+use petuum_chaos::Failpoint;
 use petuum_client::WorkerOptions;
 
 use super::faults::Kind;
-use super::plan::{Drawn, Plan};
+use super::plan::{Clumsy, Drawn, Plan};
 use super::setup::{Shape, draw_settings};
 
 /// Kinds that a seed has at least; with fewer than this many, faults could not meet.
@@ -25,6 +26,7 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
     let replication = if random.u8(..4) == 0 { random.u32(1..=replication_max) } else { nodes.min(3) };
     let lease = if removals { random.u64(2000..=5000) } else { 60_000 };
     let worker = draw_worker(random);
+    let latency_max = Duration::from_millis(one_of(random, &[1, 1, 2, 5, 10, 20]));
     let shape = Shape {
         settings: draw_settings(random),
         nodes,
@@ -35,19 +37,21 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
         staleness: one_of(random, &[0, 0, 1, 1, 2, 3, 5, 8, u32::MAX]),
         lease: Duration::from_millis(lease),
         removals,
-        latency_max: Duration::from_millis(one_of(random, &[1, 1, 2, 5, 10, 20])),
+        latency_max,
         sync_latency: (Duration::from_micros(random.u64(100..=500)), Duration::from_millis(random.u64(1..=8))),
         write_buffer_bytes: (64 << 10) << random.u32(0..=4),
         jobs_begin_one_in: random.bool().then(|| random.u32(2..400)),
         skew: if random.bool() { (0..nodes).map(|_| random.u64(80..=130)).collect() } else { Vec::new() },
         reader: random.bool(),
-        refused: worker.threads == 2 && random.bool(),
+        refused: worker.threads > 1 && random.bool(),
         worker,
         pause_max: Duration::from_micros(one_of(random, &[100, 400, 1500])),
+        out_of_step: if random.bool() { 2 * latency_max } else { Duration::ZERO },
     };
     let count = random.usize(FAULTS);
     let faults = (0..count).map(|at| if at < kinds.len() { kinds[at] } else { one_of(random, &kinds) }).collect();
-    Drawn { shape, plan: Plan { faults, clumsy: random.bool() } }
+    let clumsy = if random.bool() { Clumsy::Drawn } else { Clumsy::Nowhere };
+    Drawn { shape, plan: Plan { faults, clumsy, points: Failpoint::ALL } }
 }
 
 fn draw_kinds(random: &mut fastrand::Rng, nodes: u32) -> Vec<Kind> {
@@ -69,7 +73,7 @@ fn draw_worker(random: &mut fastrand::Rng) -> WorkerOptions {
         part_bytes: one_of(random, &[64, 96, 256, default.part_bytes, default.part_bytes]),
         cache_bytes: one_of(random, &[200, 2000, default.cache_bytes, default.cache_bytes]),
         window_clocks: one_of(random, &[0, 1, 4, default.window_clocks, default.window_clocks]),
-        threads: one_of(random, &[1, 1, 2]),
+        threads: one_of(random, &[1, 1, 2, 3]),
         ..default
     }
 }

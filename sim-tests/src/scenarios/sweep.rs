@@ -10,7 +10,7 @@ use petuum_chaos::{Buggify, Failpoint};
 use super::faults::Kind;
 use super::report::Report;
 use super::run::Scenario;
-use super::seed::{Running, Stopwatch, Variant, wait};
+use super::seed::{self, Stopwatch, Variant};
 
 /// Seeds of a sweep from which on it must have shown everything that is switched on.
 const WHOLE: usize = 50;
@@ -65,32 +65,18 @@ impl Sweep {
     pub(super) fn run(&self) -> Result<Done, String> {
         let begin = Stopwatch::start();
         let mut done = self.record.as_deref().map_or_else(|| Ok(Done::default()), Done::read)?;
-        let at_once = std::thread::available_parallelism().map_or(1, usize::from);
-        let mut seeds =
-            self.seeds.clone().filter(|seed| !done.reports.contains_key(seed)).collect::<Vec<_>>().into_iter();
-        let mut running: Vec<Running> = Vec::new();
-        let mut begun = 0;
-        loop {
-            let time = begun < self.least || self.limit.is_none_or(|limit| begin.elapsed() < limit);
-            while time && running.len() < at_once {
-                let Some(seed) = seeds.next() else { break };
-                running.push(Running::start(seed, self.variant)?);
-                begun += 1;
+        let seeds: Vec<u64> = self.seeds.clone().filter(|seed| !done.reports.contains_key(seed)).collect();
+        let in_time = |at: usize| (at as u64) < self.least || self.limit.is_none_or(|limit| begin.elapsed() < limit);
+        let runs = seeds.iter().enumerate().take_while(|(at, _)| in_time(*at)).map(|(_, seed)| (*seed, self.variant));
+        seed::run_all(runs, |at, report| {
+            let (seed, report) = (seeds[at], report?);
+            if let Some(record) = &self.record {
+                write(record, seed, &report)?;
             }
-            if running.is_empty() {
-                return Ok(done);
-            }
-            while let Some(at) = running.iter_mut().position(Running::is_over) {
-                let over = running.remove(at);
-                let seed = over.seed();
-                let report = over.finish()?;
-                if let Some(record) = &self.record {
-                    write(record, seed, &report)?;
-                }
-                done.reports.insert(seed, report);
-            }
-            wait();
-        }
+            done.reports.insert(seed, report);
+            Ok(())
+        })?;
+        Ok(done)
     }
 }
 

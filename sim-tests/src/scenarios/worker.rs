@@ -3,77 +3,20 @@
 //! A process that is removed from its job comes back explicitly; one that is replaced ends, and whatever it still does
 //! until it hears of it carries a mark that must be seen nowhere.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 use std::time::Duration;
 
 use futures::future::try_join_all;
 use petuum_client::{Client, Job, Options, Session, Table, Worker, WorkerOptions, WorkerThread};
 use petuum_sim::history::What;
-use petuum_sim::oracle::{Registered, UnitVectors};
+use petuum_sim::oracle::Registered;
 use petuum_sim::{History, HostResult};
 use petuum_types::{Error, ErrorKind, RowId, WorkerId};
 
 use super::report::Work;
-
-/// The job's name.
-pub(super) const JOB: &str = "job";
-/// The table's name.
-pub(super) const TABLE: &str = "units";
-/// A table of `f32` that refuses what is not finite.
-pub(super) const FRAGILE: &str = "fragile";
+use super::shared::{FRAGILE, Handle, JOB, Point, TABLE};
 
 /// How often a worker that waits for the runner looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-
-/// Where a worker can be stopped inside a clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Point {
-    /// Its updates are buffered, `clock()` is not called.
-    BeforeClock,
-    /// `clock()` has returned: parts are on their way, ticks may be.
-    AfterClock,
-}
-
-/// What workers and the runner share.
-pub(super) struct Shared {
-    /// What may be read.
-    pub(super) oracle: UnitVectors,
-    /// The rows, at least one in every shard.
-    pub(super) rows: Vec<RowId>,
-    /// Clocks to finish; set once all faults have happened.
-    pub(super) target: u64,
-    /// By worker: where it is to stop, and whether it has.
-    pub(super) stops: BTreeMap<u32, (Point, bool)>,
-    /// By worker: what each of its clocks takes longer.
-    pub(super) slow: BTreeMap<u32, Duration>,
-    /// By worker: the host of its latest session.
-    pub(super) latest: BTreeMap<u32, String>,
-    /// Second hosts of workers that may register.
-    pub(super) takes_over: BTreeSet<String>,
-    /// By worker: whether it has finished all clocks, and everything of them is ticked everywhere.
-    pub(super) finished: BTreeMap<u32, bool>,
-    /// By worker: the clock at which it has left the job.
-    pub(super) left: BTreeMap<u32, u64>,
-    /// By worker: when its latest session surely still had a whole lease.
-    pub(super) renewed: BTreeMap<u32, Duration>,
-    /// By worker and incarnation.
-    pub(super) work: BTreeMap<(u32, u64), Work>,
-    /// Sessions that followed another of the same worker.
-    pub(super) takeovers: u64,
-    /// Reads without a session that were answered.
-    pub(super) latest_reads: u64,
-    /// Clocks that were refused and given up.
-    pub(super) given_up: u64,
-    /// Sessions of workers that had been removed.
-    pub(super) rejoins: u64,
-    /// Set when workers may leave.
-    pub(super) over: bool,
-}
-
-/// Handle on what is shared; nobody holds it across an await.
-pub(super) type Handle = Rc<RefCell<Shared>>;
 
 /// Where and as whom a process runs.
 #[derive(Clone)]
@@ -86,6 +29,8 @@ pub(super) struct Place {
     pub(super) endpoints: Vec<String>,
     pub(super) options: WorkerOptions,
     pub(super) pause_max: Duration,
+    /// How long after each other a session's threads begin to read, at most.
+    pub(super) out_of_step: Duration,
     /// Whether some clocks are such that they must be refused.
     pub(super) refused: bool,
     pub(super) history: History,
@@ -137,6 +82,37 @@ struct Life {
     /// The first makes the updates, all read and end the clocks.
     threads: Vec<WorkerThread>,
     random: fastrand::Rng,
+}
+
+/// Reads for one session.
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    place: &'a Place,
+    table: &'a Table,
+    incarnation: u64,
+}
+
+impl Reader<'_> {
+    /// Reads rows a while later, and checks them against what the session had seen by then.
+    async fn read(self, thread: &mut WorkerThread, rows: Vec<RowId>, wait: Duration) -> Result<(), Failure> {
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+        let id = self.place.id as usize;
+        let seen = self.place.handle.borrow().oracle.seen(id);
+        let clock = thread.now().0;
+        let found = thread.get_many(self.table, &rows).await?;
+        let mut shared = self.place.handle.borrow_mut();
+        if !shared.oracle.is_latest(id, self.incarnation) {
+            // Its own clocks may not count any more; it will be told.
+            return Ok(());
+        }
+        let mut reads = Vec::with_capacity(rows.len());
+        for (row, values) in rows.iter().zip(&found) {
+            reads.push((clock, row.0, values.as_i64().ok_or(Failure::Values)?));
+        }
+        Ok(shared.oracle.read_since(id, &seen, &reads)?)
+    }
 }
 
 impl Life {
@@ -259,25 +235,16 @@ impl Life {
         self.check(vec![rows; self.threads.len()]).await
     }
 
-    /// All threads at once, each rows of its own: one's answer may overtake another's.
+    /// All threads, each rows of its own: they begin one after the other, and one's answer may overtake another's.
     async fn check(&mut self, rows: Vec<Vec<RowId>>) -> Result<(), Failure> {
-        let reads = self.threads.iter_mut().zip(&rows).map(|(thread, rows)| async {
-            let clock = thread.now().0;
-            Ok::<_, Error>((clock, thread.get_many(&self.table, rows).await?))
+        let apart = if self.threads.len() > 1 { self.place.out_of_step } else { Duration::ZERO };
+        let most = u64::try_from(apart.as_micros()).unwrap_or(u64::MAX);
+        let reader = Reader { place: &self.place, table: &self.table, incarnation: self.incarnation };
+        let reads = self.threads.iter_mut().zip(rows).map(|(thread, rows)| {
+            let wait = Duration::from_micros(self.random.u64(..=most));
+            reader.read(thread, rows, wait)
         });
-        let found = try_join_all(reads).await?;
-        if !self.is_latest() {
-            // Its own clocks may not count any more; it will be told.
-            return Ok(());
-        }
-        let mut reads = Vec::new();
-        for ((clock, found), rows) in found.iter().zip(&rows) {
-            for (row, values) in rows.iter().zip(found) {
-                reads.push((*clock, row.0, values.as_i64().ok_or(Failure::Values)?));
-            }
-        }
-        self.place.handle.borrow_mut().oracle.read_together(self.id(), &reads)?;
-        Ok(())
+        try_join_all(reads).await.map(drop)
     }
 
     /// Adds the unit vector of one clock to every row. No await inside: a clock is attempted in all rows or in none.

@@ -176,8 +176,17 @@ impl Core {
         }
     }
 
-    /// Waits until a clock has been given up since there were `aborts_seen` aborts, or the session has ended.
-    pub(crate) async fn given_up(&self, aborts_seen: u64) {
+    /// Waits for `work`; none if a clock is given up before, since there were `aborts_seen` aborts, or the session ends: what
+    /// it waits for may not come any more then.
+    pub(crate) async fn unless_given_up<T>(&self, aborts_seen: u64, work: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = self.given_up(aborts_seen) => None,
+        }
+    }
+
+    async fn given_up(&self, aborts_seen: u64) {
         let mut changes = self.changes();
         let mut seen = aborts_seen;
         while self.lock().check_heard(&mut seen).is_ok() {

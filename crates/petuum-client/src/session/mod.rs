@@ -24,7 +24,8 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// A registered worker. Its tasks end when the session and all its threads are dropped.
+/// A registered worker. Its tasks end when the session and all its threads are dropped, whatever they still had to send:
+/// flush or leave before ([`crate::Worker`]).
 pub struct Session {
     running: Arc<Running>,
 }

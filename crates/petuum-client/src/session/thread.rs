@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::time::Instant;
 
-/// One thread of a worker.
+/// One thread of a worker. Dropping the last one ends what is under way: flush or leave before ([`Worker`]).
 pub struct WorkerThread {
     running: Arc<Running>,
     thread: u32,
@@ -76,10 +76,9 @@ impl WorkerThread {
         let core = &running.core;
         let below: Vec<ShardId> = core.lock().min_clocks.below(clock).map(|(shard, _)| shard).collect();
         let reached = try_join_all(below.into_iter().map(|shard| reader::min_clock(core, shard, clock)));
-        tokio::select! {
-            biased;
-            reached = reached => reached.map(drop),
-            given_up = self.until(|_| None::<()>, |_| "the other workers' clocks".to_owned()) => given_up,
+        match core.unless_given_up(self.aborts_seen, reached).await {
+            Some(reached) => reached.map(drop),
+            None => Err(self.check().expect_err("a clock was given up")),
         }
     }
 
@@ -146,14 +145,10 @@ impl WorkerThread {
             requests.into_iter().map(move |rows| (shard, rows))
         });
         let fetched = try_join_all(requests.map(|(shard, rows)| self.fetch(table, shard, rows)));
-        // A read may wait for the worker's own clock, which will not come any more once it was given up.
-        let fetched = tokio::select! {
-            biased;
-            fetched = fetched => Some(fetched?),
-            () = core.given_up(self.aborts_seen) => None,
-        };
+        // A read may wait for the worker's own clock.
+        let fetched = core.unless_given_up(self.aborts_seen, fetched).await;
         let Some(fetched) = fetched else { return Err(self.check().expect_err("a clock was given up")) };
-        fetched.into_iter().for_each(|rows| found.extend(rows));
+        fetched?.into_iter().for_each(|rows| found.extend(rows));
         // Without the updates of a clock given up meanwhile they are not what this thread's clock should see.
         self.check()?;
         Ok(rows.iter().map(|row| found[row].clone()).collect())

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use openraft::async_runtime::WatchReceiver;
+use petuum_chaos::{Buggify, clumsy};
 use petuum_net::wire::{SnapshotFrame, SnapshotProgress};
 use petuum_storage::SnapshotWriter;
 use petuum_types::{checksum, codec};
@@ -141,6 +142,9 @@ async fn receive_pieces(
             };
         }
         check_piece(frame.number, &frame.piece, frame.crc)?;
+        if clumsy(Buggify::PieceSlow) {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
         writer.push(&frame.piece).map_err(unavailable)?;
         teller.piece();
     }

@@ -197,7 +197,7 @@ impl Committer {
     }
 
     pub(super) fn check_alive(&self) -> Result<(), Error> {
-        self.end.as_ref().map_or(Ok(()), |end| Err(end.error()))
+        self.end.as_ref().map_or(Ok(()), |end| Err(end.error(self.start.worker)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a committer tells its caller, and how its ends read as errors.
 
 use petuum_types::outcome::{Fence, Refusal, Retry};
-use petuum_types::{Clock, Error, ErrorKind, MapEpoch, ShardId};
+use petuum_types::{Clock, Error, ErrorKind, MapEpoch, ShardId, WorkerId};
 
 /// Something that an answer brought about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -61,16 +61,21 @@ pub(super) enum End {
 }
 
 impl End {
-    pub(super) fn error(&self) -> Error {
+    /// What the program of `worker` is told.
+    pub(super) fn error(&self, worker: WorkerId) -> Error {
         match self {
             Self::Failed(message) => Error::new(ErrorKind::Internal, message.clone()),
             Self::Fenced(fence) => {
                 let (kind, what) = match fence {
                     Fence::Replaced { .. } => (ErrorKind::Replaced, "this process must end"),
-                    Fence::Removed { .. } => (ErrorKind::Evicted, "join the job again explicitly, or end"),
+                    Fence::Removed { .. } => (
+                        ErrorKind::Evicted,
+                        "by an operator, or for a lease without a heartbeat: its clocks from there on are lost; register \
+                         anew with `rejoin`, or end",
+                    ),
                     Fence::OldGeneration { .. } => (ErrorKind::OldGeneration, "register anew"),
                 };
-                Error::new(kind, format!("{fence}; {what}"))
+                Error::new(kind, format!("{worker}: {fence}; {what}"))
             }
         }
     }

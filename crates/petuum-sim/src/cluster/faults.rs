@@ -5,7 +5,7 @@ use std::time::Duration;
 use petuum_types::{GroupId, NodeId};
 
 use super::SimCluster;
-use super::node::Order;
+use super::node::{GroupOrder, Order};
 use crate::disk::Rule;
 use crate::history::What;
 
@@ -45,6 +45,15 @@ impl SimCluster {
         let place = self.place(node);
         place.allow_failure(true);
         place.disk.inject(rule);
+    }
+
+    /// Whether a node's disk has rules: then the node may end, or a group of it wait to be built again.
+    ///
+    /// # Panics
+    /// If there is no such node.
+    #[must_use]
+    pub fn may_fail(&self, node: &str) -> bool {
+        self.place(node).may_fail()
     }
 
     /// Removes all rules of a node's disk. A node that ended meanwhile stays so until it is killed and started again.
@@ -89,7 +98,7 @@ impl SimCluster {
     /// If there is no such node.
     pub fn ask_to_stop(&self, node: &str) {
         self.note(node, What::Fault { name: "asked to stop".to_owned() });
-        self.place(node).ask_to_stop();
+        self.place(node).give(Order::Stop);
     }
 
     /// Whether a node has ended by itself, well or not, since its last start.
@@ -107,7 +116,7 @@ impl SimCluster {
     /// If there is no such node.
     pub fn hand_over(&self, node: &str, group: GroupId, to: NodeId) {
         self.note(node, What::Fault { name: format!("told to hand {group} over to {to}") });
-        self.place(node).give(Order::HandOver(group, to));
+        self.place(node).give(Order::OfGroup(group, GroupOrder::HandOver(to)));
     }
 
     /// Has a node campaign for a group although it has a leader.
@@ -116,7 +125,7 @@ impl SimCluster {
     /// If there is no such node.
     pub fn campaign(&self, node: &str, group: GroupId) {
         self.note(node, What::Fault { name: format!("told to campaign for {group}") });
-        self.place(node).give(Order::Campaign(group));
+        self.place(node).give(Order::OfGroup(group, GroupOrder::Campaign));
     }
 
     /// Makes the nodes' disks lie from now on: syncs report success and make nothing durable.

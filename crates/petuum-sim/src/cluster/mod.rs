@@ -131,7 +131,7 @@ impl SimCluster {
     /// Steps until `done`, which is asked after every step.
     ///
     /// # Errors
-    /// As [`Simulation::step`]; also if `within` has passed: it names `what`.
+    /// As [`Simulation::step`]; also if `within` has passed: it names `what`, and hosts that are down.
     pub fn step_until(
         &mut self,
         what: &str,
@@ -141,11 +141,18 @@ impl SimCluster {
         let end = self.elapsed() + within;
         while !done(self) {
             if self.elapsed() >= end {
-                return Err(self.error(format!("waited {within:?} for {what}")));
+                return Err(self.waited(within, what));
             }
             self.simulation.step()?;
         }
         Ok(())
+    }
+
+    /// What is said when something has not come about in time.
+    pub(crate) fn waited(&self, within: Duration, what: &str) -> Error {
+        let down: Vec<&str> = self.up.iter().filter(|(_, up)| !**up).map(|(host, _)| host.as_str()).collect();
+        let down = if down.is_empty() { String::new() } else { format!("; down: {}", down.join(", ")) };
+        self.error(format!("waited {within:?} for {what}{down}"))
     }
 
     /// Forms the cluster, as `petuum ctl init` does, and waits until every node takes part.

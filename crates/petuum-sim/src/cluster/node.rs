@@ -10,21 +10,29 @@ use petuum_server::{Node, NodeSettings, Parts, Stopped, SyncMode};
 use petuum_storage::{Store, StoreOptions};
 use petuum_types::{GroupId, NodeId};
 
-use tokio::sync::Notify;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::disk::Disk;
 use crate::failpoints::Failpoints;
 use crate::simulation::mix;
 use crate::{SimConnector, SimListener};
 
-/// What a node is told to do with one of its groups.
+/// What a node is told to do.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Order {
+    /// Hand all its leaderships over and end.
+    Stop,
+    /// Something with one of its groups.
+    OfGroup(GroupId, GroupOrder),
+}
+
+/// What a node is told to do with a group.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum GroupOrder {
     /// Hand its leadership to this node.
-    HandOver(GroupId, NodeId),
+    HandOver(NodeId),
     /// Campaign for it.
-    Campaign(GroupId),
+    Campaign,
 }
 
 /// What a node's machine is like.
@@ -48,10 +56,7 @@ pub(super) struct Place {
     /// The time that syncs take now.
     sync_latency: Arc<Mutex<(Duration, Duration)>>,
     failpoints: Failpoints,
-    /// Tells the node that runs now to hand its leaderships over and end; a new one with each start, so that a word
-    /// that came too late stops nobody else.
-    stop: RefCell<Rc<Notify>>,
-    /// To the node that runs now.
+    /// To the node that runs now; a new one with each start, so that what came too late concerns nobody else.
     orders: RefCell<Option<UnboundedSender<Order>>>,
     /// Whether the node has ended by itself since its last start.
     ended: Cell<bool>,
@@ -84,7 +89,6 @@ impl Place {
             sync_latency: Arc::new(Mutex::new(machine.sync_latency)),
             machine,
             failpoints,
-            stop: RefCell::default(),
             orders: RefCell::default(),
             ended: Cell::new(false),
             may_fail: Cell::new(false),
@@ -111,11 +115,6 @@ impl Place {
         self.set_sync_latency(least, greatest);
     }
 
-    /// Has the node hand its leaderships over and end.
-    pub(super) fn ask_to_stop(&self) {
-        self.stop.borrow().notify_one();
-    }
-
     /// Has the node carry out an order, if it runs.
     pub(super) fn give(&self, order: Order) {
         // One that has just ended carries out nothing.
@@ -130,6 +129,10 @@ impl Place {
     /// From now on it is expected that a node may fail here, or no more.
     pub(super) fn allow_failure(&self, allowed: bool) {
         self.may_fail.set(allowed);
+    }
+
+    pub(super) fn may_fail(&self) -> bool {
+        self.may_fail.get()
     }
 
     /// The node that runs here; to be let go before the next step.
@@ -157,8 +160,9 @@ impl Place {
 pub(super) async fn run(place: Rc<Place>) -> turmoil::Result {
     place.failpoints.enter(&place.name);
     place.ended.set(false);
-    place.stop.replace(Rc::default());
-    let ended = live(&place).await;
+    let (orders, given) = unbounded_channel();
+    place.orders.replace(Some(orders));
+    let ended = live(&place, given).await;
     place.ended.set(true);
     // Without power it is dead and does not know: what it finds wrong now, nobody sees.
     if ended.is_err() && (place.may_fail.get() || !place.disk.is_powered()) {
@@ -167,7 +171,7 @@ pub(super) async fn run(place: Rc<Place>) -> turmoil::Result {
     ended
 }
 
-async fn live(place: &Place) -> turmoil::Result {
+async fn live(place: &Place, mut orders: UnboundedReceiver<Order>) -> turmoil::Result {
     place.starts.set(place.starts.get() + 1);
     let seed = mix(place.seed, place.starts.get());
     let parts = Parts {
@@ -181,14 +185,13 @@ async fn live(place: &Place) -> turmoil::Result {
     };
     let node = Rc::new(Node::start(parts)?);
     place.node.replace(Rc::downgrade(&node));
-    let stop = Rc::clone(&place.stop.borrow());
-    let (orders, mut given) = unbounded_channel();
-    place.orders.replace(Some(orders));
     let stopped = loop {
         tokio::select! {
             stopped = node.ended() => break stopped,
-            () = stop.notified() => break Rc::try_unwrap(node).map_err(|_| "somebody looks at the node")?.stop().await,
-            Some(order) = given.recv() => carry_out(&node, order),
+            Some(order) = orders.recv() => match order {
+                Order::Stop => break Rc::try_unwrap(node).map_err(|_| "somebody looks at the node")?.stop().await,
+                Order::OfGroup(group, order) => carry_out(&node, group, order),
+            },
         }
     };
     match stopped {
@@ -198,14 +201,13 @@ async fn live(place: &Place) -> turmoil::Result {
 }
 
 /// Begins what an order says, in a task of the node's host.
-fn carry_out(node: &Node, order: Order) {
-    let (Order::HandOver(id, _) | Order::Campaign(id)) = order;
+fn carry_out(node: &Node, id: GroupId, order: GroupOrder) {
     let group = node.running().and_then(|running| running.groups().find(|(of, _)| *of == id));
     let Some(group) = group.map(|(_, group)| group.clone()) else { return };
     tokio::spawn(async move {
         let done = match order {
-            Order::HandOver(_, to) => group.transfer_leader(to).await,
-            Order::Campaign(_) => group.campaign().await,
+            GroupOrder::HandOver(to) => group.transfer_leader(to).await,
+            GroupOrder::Campaign => group.campaign().await,
         };
         if let Err(error) = done {
             tracing::info!(group = %id, %error, "an order was not carried out");

@@ -206,6 +206,7 @@ impl Disk {
 
     /// Adds a rule; rules are asked in the order they were added, and the first that hits decides.
     pub fn inject(&self, rule: Rule) {
+        assert!(rule.fault.fits(rule.op), "{:?} cannot happen to {:?}", rule.fault, rule.op);
         self.inner.shared.model().rules.push(rule);
     }
 

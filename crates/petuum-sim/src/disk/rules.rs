@@ -57,6 +57,23 @@ pub enum Fault {
     Enospc,
     /// The disk loses its power before the operation: it and all later ones fail until the power is back.
     PowerCut,
+    /// A read gives only the first half of the bytes that are there, and no error.
+    ShortRead,
+    /// Of the bytes that are read or appended one bit is wrong, this one counted around, and there is no error. What is
+    /// read is right again the next time; what is appended stays wrong.
+    FlippedBit(u64),
+}
+
+impl Fault {
+    /// Whether it can happen to an operation.
+    #[must_use]
+    pub const fn fits(self, op: Op) -> bool {
+        match self {
+            Self::Eio | Self::Enospc | Self::PowerCut => true,
+            Self::ShortRead => matches!(op, Op::Read),
+            Self::FlippedBit(_) => matches!(op, Op::Read | Op::Append),
+        }
+    }
 }
 
 /// One injected fault: the first `skip` matching operations pass, then `times` of them fail.
@@ -142,5 +159,12 @@ mod tests {
         assert_eq!(rule.hit(Op::Sync, FileKind::Sst), None);
         let hits: Vec<_> = (0..6).map(|_| rule.hit(Op::Sync, FileKind::Wal).is_some()).collect();
         assert_eq!(hits, [false, false, true, true, false, false]);
+    }
+
+    #[test]
+    fn bytes_are_spoilt_only_where_there_are_any() {
+        assert!(Fault::ShortRead.fits(Op::Read) && !Fault::ShortRead.fits(Op::Append));
+        assert!(Fault::FlippedBit(1).fits(Op::Append) && !Fault::FlippedBit(1).fits(Op::Sync));
+        assert!(Fault::Eio.fits(Op::Rename));
     }
 }

@@ -25,14 +25,19 @@ impl Faults {
         self.end_in(1000..4000, cluster, End::Disk(node));
     }
 
-    /// The node ends at the first failure (P22) and is started again once its disk works.
-    pub(super) fn fail_disk(&mut self, cluster: &SimCluster, kind: Kind) {
+    /// The node ends at the first failure (P22) and is started again once its disk works. Reads fail while it runs, or when
+    /// it is started again and reads all that it has.
+    pub(super) fn fail_disk(&mut self, cluster: &mut SimCluster, kind: Kind) {
         let node = self.any_node(cluster);
         if !cluster.is_up(&node) {
             return self.vain.push(kind);
         }
         let skip = self.random.u64(0..50);
+        let read = |fault| Rule::once(Op::Read, FileKind::Sst, fault).after(skip % 5);
         let rule = match kind {
+            Kind::ReadError => Rule { kind: None, ..read(Fault::Eio).after(skip % 20) },
+            Kind::ShortRead => read(Fault::ShortRead),
+            Kind::FlippedBit => read(Fault::FlippedBit(self.random.u64(..))),
             Kind::SyncError => Rule::once(Op::Sync, FileKind::Wal, Fault::Eio).after(skip),
             Kind::DiskFull => {
                 Rule { kind: None, ..Rule::once(Op::Append, FileKind::Wal, Fault::Enospc).after(skip).always() }
@@ -40,7 +45,14 @@ impl Faults {
             _ => Rule { kind: None, ..Rule::once(Op::Append, FileKind::Wal, Fault::Eio).after(skip) },
         };
         let injected = cluster.disk(&node).injected;
+        let at_start = matches!(kind, Kind::ReadError | Kind::ShortRead | Kind::FlippedBit) && self.random.bool();
+        if at_start {
+            cluster.kill(&node);
+        }
         cluster.inject(&node, rule);
+        if at_start {
+            cluster.start(&node);
+        }
         self.end_in(1000..4000, cluster, End::Rules(Failing { kind, node, injected }));
     }
 

@@ -45,11 +45,17 @@ pub enum Kind {
     SyncError,
     /// There is no space left.
     DiskFull,
+    /// A read fails.
+    ReadError,
+    /// A read gives half of what is there.
+    ShortRead,
+    /// A read gives a wrong bit.
+    FlippedBit,
 }
 
 impl Kind {
     /// All.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 24] = [
         Self::KillLeader,
         Self::StopNode,
         Self::MoveLeader,
@@ -71,6 +77,9 @@ impl Kind {
         Self::WriteError,
         Self::SyncError,
         Self::DiskFull,
+        Self::ReadError,
+        Self::ShortRead,
+        Self::FlippedBit,
     ];
 
     /// Its name in reports.
@@ -129,6 +138,13 @@ impl Kind {
             Self::WriteError => ("disk-write-error", "disk", "one operation; the file is whole up to it"),
             Self::SyncError => ("disk-sync-error", "disk", "none known"),
             Self::DiskFull => ("disk-full", "disk", "full for all files at once"),
+            Self::ReadError => ("disk-read-error", "disk", "one operation; what is cached in memory is not read"),
+            Self::ShortRead => {
+                ("disk-read-short", "disk", "of tables only: a system's call reads on until the end of a log")
+            }
+            Self::FlippedBit => {
+                ("disk-bit-flipped", "disk", "in what is read of tables, once: the file itself is whole")
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 //! A fault begins between two steps and ends by itself a while later; how long it lasts and whom it strikes comes from the
 //! seed. One that had no effect (nobody was hit, nothing was lost) is not counted and can be begun again. For programs of
 //! the caller: [`Faults::next`] in a loop, [`Faults::end_all`] in the end, then the check of what is left. A fault ends only
-//! in these two, or in [`Faults::after_step`] if the caller steps by itself; and a program that is done before the first
+//! in these two, in [`Faults::step_until`], or in [`Faults::after_step`] if the caller steps by itself; and a program that is done before the first
 //! has begun shows nothing: look at [`Faults::happened`].
 //!
 //! A kind of fault is in the file of what it strikes; here they are begun, watched and ended.
@@ -50,6 +50,8 @@ pub struct Faults {
     happened: BTreeMap<Kind, u64>,
     struck: BTreeMap<Failpoint, u64>,
     vain: Vec<Kind>,
+    /// Where the power may go in the midst of a step.
+    points: Vec<Failpoint>,
 }
 
 impl Faults {
@@ -62,7 +64,15 @@ impl Faults {
             happened: BTreeMap::new(),
             struck: BTreeMap::new(),
             vain: Vec::new(),
+            points: Failpoint::ALL.to_vec(),
         }
+    }
+
+    /// Lets the power go in the midst of a step ([`Kind::Failpoint`]) at these points only.
+    #[must_use]
+    pub fn at(mut self, points: &[Failpoint]) -> Self {
+        self.points = points.to_vec();
+        self
     }
 
     /// Steps for a while, then begins a fault of one of the kinds that the cluster is large enough for.
@@ -99,6 +109,28 @@ impl Faults {
         Ok(())
     }
 
+    /// Steps until `done`, which is asked after every step; faults under way go on and end in their time.
+    ///
+    /// # Errors
+    /// As [`SimCluster::step_until`].
+    pub fn step_until(
+        &mut self,
+        cluster: &mut SimCluster,
+        what: &str,
+        within: Duration,
+        mut done: impl FnMut(&SimCluster) -> bool,
+    ) -> Result<(), Error> {
+        let end = cluster.elapsed() + within;
+        while !done(cluster) {
+            if cluster.elapsed() >= end {
+                return Err(cluster.waited(within, what));
+            }
+            cluster.simulation().step()?;
+            self.after_step(cluster);
+        }
+        Ok(())
+    }
+
     /// Begins a fault. To be called between steps.
     pub fn begin(&mut self, cluster: &mut SimCluster, kind: Kind) {
         cluster.note("runner", What::Fault { name: kind.name().to_owned() });
@@ -117,7 +149,12 @@ impl Faults {
             }
             Kind::LossyNetwork | Kind::SlowNetwork => self.spoil_network(cluster, kind),
             Kind::SlowDisk | Kind::StuckDisk => self.slow_disk(cluster, kind),
-            Kind::WriteError | Kind::SyncError | Kind::DiskFull => self.fail_disk(cluster, kind),
+            Kind::WriteError
+            | Kind::SyncError
+            | Kind::DiskFull
+            | Kind::ReadError
+            | Kind::ShortRead
+            | Kind::FlippedBit => self.fail_disk(cluster, kind),
         }
     }
 

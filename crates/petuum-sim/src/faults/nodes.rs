@@ -1,6 +1,5 @@
 //! Nodes that die, with and without their power, and nodes that are asked to go.
 
-use petuum_chaos::Failpoint;
 use petuum_types::{GroupId, NodeId};
 
 use super::{End, Faults, Kind};
@@ -23,9 +22,11 @@ impl Faults {
     pub(super) fn kill_leader(&mut self, cluster: &mut SimCluster) {
         let group = self.any_group(cluster);
         let Some(leader) = cluster.leader(group) else { return self.vain.push(Kind::KillLeader) };
-        cluster.kill(&leader);
-        self.count(Kind::KillLeader);
-        self.end_in(200..3000, cluster, End::Start(leader));
+        let was_up = cluster.kill(&leader);
+        self.count_if(was_up, Kind::KillLeader);
+        if was_up {
+            self.end_in(200..3000, cluster, End::Start(leader));
+        }
     }
 
     pub(super) fn stop_node(&mut self, cluster: &SimCluster) {
@@ -92,7 +93,10 @@ impl Faults {
 
     /// Arms a failpoint; whoever reaches it is dead.
     pub(super) fn arm(&mut self, cluster: &SimCluster) {
-        let point = self.any(Failpoint::ALL).expect("there are some");
+        if self.points.is_empty() {
+            return self.vain.push(Kind::Failpoint);
+        }
+        let point = self.points[self.random.usize(..self.points.len())];
         cluster.failpoints().arm(point, None, self.random.u32(..PASSES_MAX));
         self.end_in(1000..4000, cluster, End::Disarm);
     }

@@ -24,7 +24,9 @@ impl Faults {
         } else {
             cluster.leader(GroupId::of_shard(shard)).into_iter().collect()
         };
-        let worker = self.any(&cluster.workers()).filter(|_| !nodes.is_empty());
+        // One that does not run would not notice.
+        let running: Vec<String> = cluster.workers().into_iter().filter(|worker| cluster.is_up(worker)).collect();
+        let worker = self.any(&running).filter(|_| !nodes.is_empty());
         let Some(worker) = worker else { return self.vain.push(Kind::CutWorker) };
         let cuts: Vec<_> = nodes.into_iter().map(|node| (worker.clone(), node)).collect();
         cuts.iter().for_each(|(worker, node)| cluster.cut(worker, node));

@@ -10,11 +10,15 @@
 //! attempted (G2). All threads of a session see what one of them adds or has seen.
 
 mod latest;
+mod progress;
+mod reads;
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
+use progress::Progress;
+
 pub use latest::Floors;
+pub use reads::Seen;
 
 /// Marks are drawn from here; large, so that sums of different marks differ.
 const MARKS: Range<i64> = 1..1 << 40;
@@ -43,74 +47,14 @@ impl Registered {
     }
 }
 
-/// What one worker has done so far.
-#[derive(Clone, Debug)]
-struct Progress {
-    /// What the worker's columns of a row hold after so many clocks: how many of them count, and the sum of their marks.
-    after: Vec<(i64, i64)>,
-    /// Clocks known to be acknowledged.
-    acked: u64,
-    /// Clocks known to be ticked in every shard.
-    flushed: u64,
-    /// The latest session known.
-    incarnation: u64,
-    /// Clocks of sessions before the latest that count; what such a session did beyond must not.
-    inherited: u64,
-    /// The version of the last removal known.
-    removal: u64,
-    /// Whether it is out of the job.
-    removed: bool,
-    /// Whether removals passed unseen, so that nobody here knows which of its clocks count: it is not judged any more.
-    unknown: bool,
-}
-
-impl Default for Progress {
-    fn default() -> Self {
-        Self {
-            after: vec![(0, 0)],
-            acked: 0,
-            flushed: 0,
-            incarnation: 0,
-            inherited: 0,
-            removal: 0,
-            removed: false,
-            unknown: false,
-        }
-    }
-}
-
-impl Progress {
-    fn attempted(&self) -> u64 {
-        self.after.len() as u64 - 1
-    }
-
-    /// What the columns hold after `clocks` clocks, at most those attempted.
-    fn after(&self, clocks: u64) -> (i64, i64) {
-        self.after[usize::try_from(clocks).expect("at most those attempted")]
-    }
-
-    /// Only the first `clocks` clocks are there; those beyond what was attempted count for nothing.
-    fn keep(&mut self, clocks: u64) {
-        let held = self.after(clocks.min(self.attempted()));
-        self.after.resize(usize::try_from(clocks).expect("a clock of a run") + 1, held);
-    }
-
-    /// The marks of `count` counted clocks, if that is what some number of clocks from `low` on comes to.
-    fn marks_of(&self, count: i64, low: u64) -> Option<i64> {
-        let low = usize::try_from(low.min(self.attempted())).expect("at most those attempted");
-        let at = low + self.after[low..].partition_point(|(counted, _)| *counted < count);
-        self.after.get(at).filter(|(counted, _)| *counted == count).map(|(_, marks)| *marks)
-    }
-}
-
 /// The oracle of one table.
 #[derive(Clone, Debug)]
 pub struct UnitVectors {
     staleness: u64,
     removals: bool,
     workers: Vec<Progress>,
-    /// By reader, row: the counts the reader's session has seen.
-    seen: BTreeMap<(usize, u64), Vec<i64>>,
+    /// By worker: what its session has seen.
+    seen: Vec<Seen>,
     random: fastrand::Rng,
     reads: u64,
 }
@@ -123,7 +67,7 @@ impl UnitVectors {
             staleness,
             removals: false,
             workers: vec![Progress::default(); workers],
-            seen: BTreeMap::new(),
+            seen: vec![Seen::default(); workers],
             random: fastrand::Rng::with_seed(seed),
             reads: 0,
         }
@@ -228,7 +172,7 @@ impl UnitVectors {
         progress.keep(start);
         (progress.acked, progress.incarnation, progress.inherited) = (start, incarnation, kept);
         (progress.flushed, progress.removed) = (start, false);
-        self.seen.retain(|(reader, _), _| *reader != worker);
+        self.seen[worker] = Seen::default();
         Ok(())
     }
 
@@ -261,9 +205,7 @@ impl UnitVectors {
         progress.keep(clock.min(progress.attempted()));
         let (count, _) = progress.after(progress.attempted());
         // Its own updates were seen before they were sent; they are gone.
-        for (_, seen) in self.seen.iter_mut().filter(|((reader, _), _)| *reader == worker) {
-            seen[worker] = seen[worker].min(count);
-        }
+        self.seen[worker].forget_beyond(worker, count);
         Ok(())
     }
 
@@ -289,58 +231,6 @@ impl UnitVectors {
                 "worker {worker}, incarnation {incarnation}, had {clocks} clocks acknowledged; its successor {} found {}",
                 progress.incarnation, progress.inherited
             )));
-        }
-        Ok(())
-    }
-
-    /// A worker's latest session, at `clock`, has read a row.
-    ///
-    /// # Errors
-    /// [`Violation`] naming row, column, and what was allowed.
-    pub fn read(&mut self, reader: usize, clock: u64, row: u64, values: &[i64]) -> Result<(), Violation> {
-        self.read_together(reader, &[(clock, row, values)])
-    }
-
-    /// The threads of a worker's latest session have read rows at the same time, and added to none meanwhile: (clock, row,
-    /// values) of each read. None may show less than what was seen before all of them; between them there is no order.
-    ///
-    /// # Errors
-    /// [`Violation`] naming row, column, and what was allowed.
-    pub fn read_together(&mut self, reader: usize, reads: &[(u64, u64, &[i64])]) -> Result<(), Violation> {
-        let count = self.workers.len();
-        reads.iter().try_for_each(|(clock, row, values)| self.judge(reader, *clock, *row, values))?;
-        for (_, row, values) in reads {
-            let seen = self.seen.entry((reader, *row)).or_insert_with(|| vec![0; count]);
-            seen.iter_mut().zip(*values).for_each(|(seen, value)| *seen = (*seen).max(*value));
-        }
-        self.reads += reads.len() as u64;
-        Ok(())
-    }
-
-    /// One read, against what was seen before.
-    fn judge(&self, reader: usize, clock: u64, row: u64, values: &[i64]) -> Result<(), Violation> {
-        let count = self.workers.len();
-        if values.len() != 2 * count {
-            return Err(Violation(format!("row {row} has {} columns; expected {}", values.len(), 2 * count)));
-        }
-        let seen = self.seen.get(&(reader, row));
-        for (worker, progress) in self.workers.iter().enumerate().filter(|(_, progress)| !progress.unknown) {
-            let value = values[worker];
-            let attempted = progress.attempted();
-            let sure = if self.removals { progress.acked } else { attempted };
-            let stale = clock.saturating_sub(self.staleness).min(sure);
-            let low = if worker == reader { attempted } else { stale };
-            let before = seen.map_or(0, |seen| seen[worker]);
-            let (least, most) = (progress.after(low).0.max(before), progress.after(attempted).0);
-            let marks = progress.marks_of(value, low).filter(|_| (least..=most).contains(&value));
-            let Some(marks) = marks else {
-                return Err(Violation(format!(
-                    "worker {reader} at clock {clock} read {value} clocks of worker {worker} in row {row}; expected \
-                     {least} to {most} (staleness {}, seen before {before})",
-                    self.staleness
-                )));
-            };
-            check_marks(worker, row, value, values[count + worker], marks)?;
         }
         Ok(())
     }

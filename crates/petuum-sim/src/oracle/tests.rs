@@ -22,8 +22,10 @@ fn reads_at_the_same_time_have_no_order_and_later_ones_of_any_thread_see_as_much
     let (mut oracle, row) = oracle(9);
     let mut older = row.clone();
     (older[1], older[3]) = (0, 0);
-    oracle.read_together(0, &[(2, 7, &row[..]), (2, 7, &older[..])]).unwrap();
-    let later = oracle.read_together(0, &[(2, 7, &row[..]), (2, 7, &older[..])]).unwrap_err();
+    let before = oracle.seen(0);
+    oracle.read_since(0, &before, &[(2, 7, &row[..])]).unwrap();
+    oracle.read_since(0, &before, &[(2, 7, &older[..])]).unwrap();
+    let later = oracle.read_since(0, &oracle.seen(0), &[(2, 7, &older[..])]).unwrap_err();
     assert!(later.to_string().contains("seen before 2"), "{later}");
     assert_eq!(oracle.reads(), 2);
 }

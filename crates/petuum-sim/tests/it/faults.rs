@@ -32,7 +32,8 @@ async fn count(nodes: Vec<String>, options: Options, clocks: Rc<Cell<u64>>) -> H
 
 #[test]
 fn every_kind_happens_and_ends_and_the_cluster_goes_on() {
-    let mut cluster = SimCluster::builder(1).nodes(4).shards(2).build();
+    // Little memory for the log: tables are written, and read again at a start.
+    let mut cluster = SimCluster::builder(1).nodes(4).shards(2).write_buffer_bytes(64 << 10).build();
     cluster.form(SOON).unwrap();
     let clocks = Rc::new(Cell::new(0));
     let (nodes, tell) = (cluster.endpoints(), Rc::clone(&clocks));

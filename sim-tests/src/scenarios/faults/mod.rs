@@ -44,11 +44,11 @@ pub(super) struct Faults {
 }
 
 impl Faults {
-    /// These faults, in an order from the seed.
-    pub(super) fn new(seed: u64, mut plan: Vec<Kind>) -> Self {
+    /// These faults, in an order from the seed; power that goes in the midst of a step goes at one of `points`.
+    pub(super) fn new(seed: u64, mut plan: Vec<Kind>, points: &[Failpoint]) -> Self {
         let mut random = fastrand::Rng::with_seed(seed);
         random.shuffle(&mut plan);
-        let (left, any) = (2 * plan.len() + 2, faults::Faults::new(random.u64(..)));
+        let (left, any) = (2 * plan.len() + 2, faults::Faults::new(random.u64(..)).at(points));
         Self { random, any, plan, left, pending: Vec::new(), happened: BTreeMap::new(), operators: 0 }
     }
 

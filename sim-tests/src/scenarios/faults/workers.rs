@@ -9,8 +9,8 @@ use petuum_sim::{Error, HostResult};
 use petuum_types::{Clock, ErrorKind, RowId, WorkerId};
 
 use super::{Faults, Heal, Kind};
+use crate::scenarios::shared::{JOB, Point, TABLE};
 use crate::scenarios::stage::{Stage, rival_host, worker_host};
-use crate::scenarios::worker::{JOB, Point, TABLE};
 
 /// Readers of a crowd.
 const CROWD: usize = 300;
@@ -126,7 +126,7 @@ impl Faults {
         self.count(Kind::Overload);
     }
 
-    /// Kills a worker for about its lease, mostly longer.
+    /// Kills a worker for about its lease.
     pub(super) fn outlive_lease(&mut self, stage: &mut Stage) {
         let host = worker_host(self.any_worker(stage));
         if !stage.cluster.kill(&host) {
@@ -135,8 +135,8 @@ impl Faults {
         }
         self.count(Kind::OutliveLease);
         let lease = u64::try_from(stage.lease.as_millis()).unwrap_or(u64::MAX);
-        // Some come back just as they are being removed.
-        let dead = lease + self.random.u64(0..2000) - 400;
+        // Some come back just as they are being removed: the last heartbeat may be a good part of the lease old.
+        let dead = lease * self.random.u64(50..160) / 100;
         self.pending.push((stage.elapsed() + Duration::from_millis(dead), Heal::Start(host)));
     }
 }

@@ -22,6 +22,11 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
+    /// The host's replicas may begin anew.
+    pub(super) fn forget(&mut self, host: &str) {
+        self.shown.retain(|(_, of, _), _| of != host);
+    }
+
     pub(super) fn look(
         &mut self,
         cluster: &SimCluster,

@@ -1,20 +1,69 @@
-//! P16: a removal for want of heartbeats comes no sooner than a lease after the last that was answered, whoever led
-//! meanwhile; and never strikes a successor, whose registration began its own lease.
+//! P16, P17: a removal for want of heartbeats comes no sooner than a lease after the last that was answered, whoever led
+//! meanwhile, and never strikes a successor: a registration begins a lease of its own.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// # Errors
-/// If a worker whose lease was renewed at `renewed` is removed at `now`.
-pub(in crate::scenarios) fn kept(
-    worker: u32,
-    lease: Duration,
-    renewed: Option<Duration>,
-    now: Duration,
-) -> Result<(), String> {
-    match renewed.map(|renewed| now.saturating_sub(renewed)) {
-        Some(held) if held < lease => {
-            Err(format!("P16: worker {worker} lost its lease of {lease:?}, {held:?} after it was renewed"))
+/// When workers were heard, by worker.
+#[derive(Default)]
+pub(in crate::scenarios) struct Leases {
+    /// The latest registration that any replica has applied, and since when.
+    registered: BTreeMap<u32, (u64, Duration)>,
+}
+
+impl Leases {
+    /// A replica of the control group shows that `incarnation` was given to a process of this worker.
+    pub(in crate::scenarios) fn registered(&mut self, worker: u32, incarnation: u64, now: Duration) {
+        let latest = self.registered.entry(worker).or_insert((incarnation, now));
+        if incarnation > latest.0 {
+            *latest = (incarnation, now);
         }
-        _ => Ok(()),
+    }
+
+    /// A worker is removed for want of heartbeats; `renewed` is when its session surely still had a whole lease.
+    ///
+    /// # Errors
+    /// If its lease, or that of its latest registration, was not over.
+    pub(in crate::scenarios) fn expired(
+        &self,
+        worker: u32,
+        lease: Duration,
+        renewed: Option<Duration>,
+        now: Duration,
+    ) -> Result<(), String> {
+        let registered = self.registered.get(&worker).map(|(_, at)| *at);
+        let begun = [("it was renewed", renewed), ("it registered", registered)];
+        for (what, at) in begun {
+            let held = at.map(|at| now.saturating_sub(at)).filter(|held| *held < lease);
+            if let Some(held) = held {
+                return Err(format!("P16: worker {worker} lost its lease of {lease:?}, {held:?} after {what}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE: Duration = Duration::from_secs(3);
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_lease_counts_from_the_last_heartbeat_and_from_the_last_registration() {
+        let mut leases = Leases::default();
+        leases.registered(0, 1, at(1));
+        assert!(leases.expired(0, LEASE, Some(at(2)), at(4)).unwrap_err().contains("renewed"));
+        assert_eq!(leases.expired(0, LEASE, Some(at(2)), at(5)), Ok(()));
+        leases.registered(0, 2, at(4));
+        assert!(leases.expired(0, LEASE, Some(at(2)), at(5)).unwrap_err().contains("registered"));
+        // A replica that lags shows an older one.
+        leases.registered(0, 1, at(5));
+        assert_eq!(leases.expired(0, LEASE, Some(at(2)), at(7)), Ok(()));
+        assert_eq!(leases.expired(1, LEASE, None, at(7)), Ok(()));
     }
 }

@@ -11,7 +11,7 @@ mod reads;
 use petuum_sim::SimCluster;
 use petuum_types::JobId;
 
-pub(super) use leases::kept as lease_kept;
+pub(super) use leases::Leases;
 pub(super) use reads::none_overdue;
 
 /// Remembers what replicas have shown.
@@ -29,6 +29,11 @@ impl Invariants {
     /// What is not as it must be.
     pub(super) fn look(&mut self, cluster: &SimCluster, job: JobId) -> Result<(), String> {
         for view in cluster.views() {
+            if cluster.may_fail(&view.host) {
+                // A group whose disk gave it an error is built again, from its log.
+                self.raft.forget(&view.host);
+                self.clocks.forget(&view.host);
+            }
             self.raft.look(cluster, &view)?;
             for shard in cluster.shards_on(&view.host) {
                 self.clocks.look(cluster, &view, shard, job)?;

@@ -1,6 +1,6 @@
 //! What Raft promises, as far as its replicas show it: one leader in a term; on a replica that lives, terms, applied and
 //! purged entries never go back; nothing is applied that is not in the log, or purged that is not applied. And that every
-//! replica runs.
+//! replica runs, unless its disk fails.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +26,10 @@ impl Raft {
     fn replica(&mut self, cluster: &SimCluster, view: &NodeView, now: &ReplicaView) -> Result<(), String> {
         let (group, host) = (now.group, &view.host);
         if let Some(failure) = &now.failure {
+            if cluster.may_fail(host) {
+                // Its disk gives it errors; it will be built again.
+                return Ok(());
+            }
             return Err(format!("{group} on {host} does not run: {failure}"));
         }
         if now.leads {
@@ -47,6 +51,11 @@ impl Raft {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The host's replicas may begin anew.
+    pub(super) fn forget(&mut self, host: &str) {
+        self.shown.retain(|(_, of, _), _| of != host);
     }
 
     /// Terms in which somebody led.

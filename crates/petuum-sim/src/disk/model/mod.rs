@@ -33,6 +33,32 @@ pub(super) enum Refusal {
     NotEmpty = 7,
 }
 
+/// What is wrong with the bytes of an operation that succeeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spoilt {
+    Not,
+    /// Only the first half of them is there.
+    Half,
+    /// One of their bits is wrong: this, counted around.
+    Flipped(u64),
+}
+
+impl Spoilt {
+    /// Spoils the bytes, and gives how many of them are there.
+    fn spoil(self, bytes: &mut [u8]) -> usize {
+        let count = bytes.len();
+        match self {
+            Self::Half => count / 2,
+            Self::Flipped(bit) if count > 0 => {
+                let bit = bit % (8 * count as u64);
+                bytes[usize::try_from(bit / 8).expect("within the bytes")] ^= 1 << (bit % 8);
+                count
+            }
+            Self::Not | Self::Flipped(_) => count,
+        }
+    }
+}
+
 /// How a file is opened. The numbers are known to `shim.cc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
@@ -85,17 +111,24 @@ impl Model {
 
     /// Whether the operation may go on, after power and rules had their say.
     fn admit(&mut self, op: Op, kind: FileKind) -> Result<(), Refusal> {
+        self.admit_bytes(op, kind).map(drop)
+    }
+
+    /// The same for an operation that carries bytes, and what is wrong with them.
+    fn admit_bytes(&mut self, op: Op, kind: FileKind) -> Result<Spoilt, Refusal> {
         self.powered()?;
-        let Some(fault) = self.rules.iter_mut().find_map(|rule| rule.hit(op, kind)) else { return Ok(()) };
+        let Some(fault) = self.rules.iter_mut().find_map(|rule| rule.hit(op, kind)) else { return Ok(Spoilt::Not) };
         self.counters.injected += 1;
-        Err(match fault {
-            Fault::Eio => Refusal::Io,
-            Fault::Enospc => Refusal::NoSpace,
+        match fault {
+            Fault::Eio => Err(Refusal::Io),
+            Fault::Enospc => Err(Refusal::NoSpace),
             Fault::PowerCut => {
                 self.powered = false;
-                Refusal::Off
+                Err(Refusal::Off)
             }
-        })
+            Fault::ShortRead => Ok(Spoilt::Half),
+            Fault::FlippedBit(bit) => Ok(Spoilt::Flipped(bit)),
+        }
     }
 
     fn powered(&self) -> Result<(), Refusal> {
@@ -151,18 +184,22 @@ impl Model {
 
     pub(super) fn read(&mut self, handle: u64, offset: u64, into: &mut [u8]) -> Result<usize, Refusal> {
         let Handle { file, kind } = self.handle(handle)?;
-        self.admit(Op::Read, kind)?;
+        let spoilt = self.admit_bytes(Op::Read, kind)?;
         let data = &self.file(file).data;
         let start = usize::try_from(offset).unwrap_or(usize::MAX).min(data.len());
         let len = into.len().min(data.len() - start);
         into[..len].copy_from_slice(&data[start..start + len]);
-        Ok(len)
+        Ok(spoilt.spoil(&mut into[..len]))
     }
 
     pub(super) fn append(&mut self, handle: u64, bytes: &[u8]) -> Result<(), Refusal> {
         let Handle { file, kind } = self.handle(handle)?;
-        self.admit(Op::Append, kind)?;
-        self.file(file).data.extend_from_slice(bytes);
+        let spoilt = self.admit_bytes(Op::Append, kind)?;
+        let data = &mut self.file(file).data;
+        let before = data.len();
+        data.extend_from_slice(bytes);
+        let written = spoilt.spoil(&mut data[before..]);
+        data.truncate(before + written);
         Ok(())
     }
 

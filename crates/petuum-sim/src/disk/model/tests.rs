@@ -210,6 +210,31 @@ fn a_power_cut_rule_stops_everything() {
 }
 
 #[test]
+fn half_of_a_read_is_there_and_the_next_time_all() {
+    let mut model = Model::new();
+    let handle = write(&mut model, "/000001.sst", b"abcdef");
+    model.rules.push(Rule::once(Op::Read, FileKind::Sst, Fault::ShortRead));
+    let mut bytes = [0; 6];
+    assert_eq!((model.read(handle, 0, &mut bytes), &bytes[..3]), (Ok(3), &b"abc"[..]));
+    assert_eq!((model.read(handle, 0, &mut bytes), &bytes), (Ok(6), b"abcdef"));
+    assert_eq!(model.counters.injected, 1);
+}
+
+#[test]
+fn a_bit_flipped_in_a_read_is_right_again_and_one_flipped_in_an_append_stays_wrong() {
+    let mut model = Model::new();
+    let handle = write(&mut model, "/000001.log", b"abc");
+    // Counted around: bit 25 of 24 is the second.
+    model.rules.push(Rule::once(Op::Read, FileKind::Wal, Fault::FlippedBit(25)));
+    assert_eq!(content(&mut model, "/000001.log"), Some(b"cbc".to_vec()));
+    assert_eq!(content(&mut model, "/000001.log"), Some(b"abc".to_vec()));
+    model.rules.push(Rule::once(Op::Append, FileKind::Wal, Fault::FlippedBit(8)));
+    assert_eq!(model.append(handle, b"de"), Ok(()));
+    assert_eq!(content(&mut model, "/000001.log"), Some(b"abcdd".to_vec()));
+    assert_eq!(content(&mut model, "/000001.log"), Some(b"abcdd".to_vec()));
+}
+
+#[test]
 fn directories_locks_and_links() {
     let mut model = Model::new();
     assert_eq!(model.open("/d/a", Mode::Create), Err(Refusal::NotFound));
