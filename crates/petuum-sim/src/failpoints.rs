@@ -133,6 +133,11 @@ impl Failpoints {
     pub(crate) fn host(&self) -> Option<String> {
         self.board.state.try_borrow().ok()?.current()
     }
+
+    /// What has happened in their simulation.
+    pub(crate) fn history(&self) -> History {
+        self.board.history.clone()
+    }
 }
 
 impl Handler for Board {

@@ -47,6 +47,7 @@ pub use failpoints::{Failpoints, Struck};
 pub use faults::{Faults, Kind as FaultKind};
 pub use history::History;
 pub use net::{SimConnector, SimListener};
+pub use panics::draw_if_it_panics;
 pub use simulation::{Error, Settings, Simulation, TICK};
 pub use trace::Trace;
 

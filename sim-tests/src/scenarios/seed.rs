@@ -14,6 +14,8 @@ use super::named::Named;
 use super::report::Report;
 use super::run::{self, Scenario, Settings, VACUOUS};
 
+/// The commit that this was built from; there may have been changes that were not committed.
+const COMMIT: &str = env!("SIM_TESTS_COMMIT");
 /// A run that takes longer in real time does not end: a seed takes seconds.
 const RUN_MAX: Duration = Duration::from_secs(300);
 /// Bytes of a failed run's output that are shown.
@@ -64,7 +66,18 @@ impl Variant {
 
     /// How a person repeats it.
     pub(super) fn repeat(self, seed: u64) -> String {
-        format!("repeat with: sim-tests {}", self.arguments(seed).join(" "))
+        format!("built from commit {COMMIT}; repeat with: sim-tests {}", self.arguments(seed).join(" "))
+    }
+
+    /// Where the history of a run is drawn that was not to fail.
+    fn failed(self, seed: u64) -> Option<PathBuf> {
+        if self.mutant.is_some() || !self.settings.fsync {
+            return None;
+        }
+        let folder = std::env::current_exe().ok()?.parent()?.join("failed-runs");
+        std::fs::create_dir_all(&folder).ok()?;
+        let name = self.settings.named.unwrap_or("run");
+        Some(folder.join(format!("{name}-{:?}-{seed}.html", self.settings.scenario).to_lowercase()))
     }
 }
 
@@ -82,6 +95,10 @@ pub(super) fn run_here(seed: u64, variant: Variant, files: &Files) -> Result<Rep
     let unwritable = |path: &Path, e: &std::io::Error| format!("cannot write {}: {e}", path.display());
     let trace =
         files.trace.as_deref().map(|path| Trace::to_file(path).map_err(|e| unwritable(path, &e))).transpose()?;
+    let kept = variant.failed(seed);
+    if let Some(file) = files.html.clone().or_else(|| kept.clone()) {
+        petuum_sim::draw_if_it_panics(file);
+    }
     let outcome = {
         let _planted = variant.mutant.map(petuum_chaos::plant);
         run::run(seed, variant.settings)
@@ -93,7 +110,10 @@ pub(super) fn run_here(seed: u64, variant: Variant, files: &Files) -> Result<Rep
     }
     outcome.result.map_err(|error| {
         let events = outcome.history.tail(HISTORY_SHOWN).join("\n");
-        format!("{error}\nlast events:\n{events}\n{}", variant.repeat(seed))
+        let title = format!("{:?}, seed {seed}: {error}", variant.settings.scenario);
+        let kept = kept.and_then(|file| std::fs::write(&file, outcome.history.html(&title)).ok().map(|()| file));
+        let drawn = kept.map_or_else(String::new, |file| format!("drawn in {}\n", file.display()));
+        format!("{error}\nlast events:\n{events}\n{drawn}{}", variant.repeat(seed))
     })
 }
 

@@ -117,10 +117,18 @@ impl History {
     /// The last events of the rare kinds, as lines for a report of a failure.
     #[must_use]
     pub fn tail(&self, count: usize) -> Vec<String> {
-        let events = self.events.borrow();
-        let rare: Vec<&Event> = events.iter().filter(|event| event.what.is_rare()).collect();
-        let shown = &rare[rare.len().saturating_sub(count)..];
-        shown.iter().map(|event| format!("{:>10.3?} {:<10} {:?}", event.at, event.host, event.what)).collect()
+        lines(&self.events.borrow(), count)
+    }
+
+    /// The same in the midst of anything: nothing if an event is just being noted.
+    pub(crate) fn try_tail(&self, count: usize) -> Vec<String> {
+        self.events.try_borrow().map(|events| lines(&events, count)).unwrap_or_default()
+    }
+
+    /// The drawing in the midst of anything: none if an event is just being noted.
+    pub(crate) fn try_html(&self, title: &str) -> Option<String> {
+        self.events.try_borrow().ok()?;
+        Some(self.html(title))
     }
 
     /// Events by host, hosts in order of their names.
@@ -131,6 +139,13 @@ impl History {
         }
         hosts
     }
+}
+
+/// The last events of the rare kinds.
+fn lines(events: &[Event], count: usize) -> Vec<String> {
+    let rare: Vec<&Event> = events.iter().filter(|event| event.what.is_rare()).collect();
+    let shown = &rare[rare.len().saturating_sub(count)..];
+    shown.iter().map(|event| format!("{:>10.3?} {:<10} {:?}", event.at, event.host, event.what)).collect()
 }
 
 #[cfg(test)]
