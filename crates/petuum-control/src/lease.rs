@@ -26,12 +26,23 @@ impl Leases {
     }
 
     /// A heartbeat at `now`, a time since any fixed instant of this leader. One of another incarnation than the lease's
-    /// is not counted: a replaced process does not keep its successor alive.
-    pub fn heartbeat(&mut self, key: (JobId, WorkerId), incarnation: Incarnation, now: Duration) {
-        if let Some((holder, heard)) = self.heard.get_mut(&key)
-            && *holder == incarnation
-        {
-            *heard = now.max(*heard);
+    /// is not counted: a replaced process does not keep its successor alive. False if its `lease` has ended: the worker is
+    /// being removed, and whoever is told that it lives must not be removed after it.
+    #[must_use]
+    pub fn heartbeat(
+        &mut self,
+        key: (JobId, WorkerId),
+        incarnation: Incarnation,
+        lease: Duration,
+        now: Duration,
+    ) -> bool {
+        match self.heard.get_mut(&key) {
+            Some((holder, heard)) if *holder == incarnation => {
+                let in_time = now.saturating_sub(*heard) < lease;
+                *heard = if in_time { now.max(*heard) } else { *heard };
+                in_time
+            }
+            _ => true,
         }
     }
 

@@ -44,8 +44,10 @@ pub enum RegistrationStatus {
 /// Whether an incarnation speaks for its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Standing {
-    /// It does. Also while it is being removed and the clock of that is not known yet.
+    /// It does.
     Live,
+    /// It is being removed; at which clock is not known yet.
+    Removing,
     /// Another process has registered as this worker; end (P17).
     Replaced {
         /// The successor.
@@ -111,7 +113,7 @@ impl Control {
         match record.phase {
             Phase::Removed { at, .. } => Standing::Evicted { at },
             Phase::Transition(transition) if transition.is_removal() => {
-                transition.clock.map_or(Standing::Live, |at| Standing::Evicted { at })
+                transition.clock.map_or(Standing::Removing, |at| Standing::Evicted { at })
             }
             Phase::Transition(_) | Phase::Live { .. } => Standing::Live,
         }

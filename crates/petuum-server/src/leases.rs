@@ -40,11 +40,17 @@ impl LeaseTable {
         self.confirmed = Some(at);
     }
 
-    /// Counts a heartbeat, if this node leads.
-    pub(crate) fn heartbeat(&mut self, job: JobId, worker: WorkerId, incarnation: Incarnation) {
-        if let Some((start, leases)) = &mut self.current {
-            leases.heartbeat((job, worker), incarnation, start.elapsed());
-        }
+    /// Counts a heartbeat, if this node leads. False if the lease has ended and the worker is being removed.
+    #[must_use]
+    pub(crate) fn heartbeat(
+        &mut self,
+        job: JobId,
+        worker: WorkerId,
+        incarnation: Incarnation,
+        lease: Duration,
+    ) -> bool {
+        let Some((start, leases)) = &mut self.current else { return true };
+        leases.heartbeat((job, worker), incarnation, lease, start.elapsed())
     }
 
     /// What is left of the lease of a job's workers; of nobody, if this node does not lead.

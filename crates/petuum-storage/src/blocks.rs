@@ -49,16 +49,17 @@ pub(crate) struct Damage {
 }
 
 /// Visits what lies in a log, in order.
-pub(crate) fn walk(log: &mut dyn Read, mut visit: impl FnMut(Found<'_>)) -> io::Result<()> {
+pub(crate) fn walk(log: &mut dyn Read, mut visit: impl FnMut(Found<'_>)) -> io::Result<u64> {
     let mut block = vec![0; BLOCK_BYTES];
-    for begin in (0..).step_by(BLOCK_BYTES) {
+    let mut begin = 0;
+    loop {
         let filled = fill(log, &mut block)?;
         walk_block(begin, &block[..filled], &mut visit);
+        begin += filled as u64;
         if filled < BLOCK_BYTES {
-            break;
+            return Ok(begin);
         }
     }
-    Ok(())
 }
 
 fn walk_block(begin: u64, block: &[u8], visit: &mut impl FnMut(Found<'_>)) {

@@ -21,6 +21,12 @@ pub trait LogFiles: Send + Sync {
     /// If there is no such file or it cannot be read.
     fn open(&self, dir: &Path, name: &str) -> io::Result<Box<dyn Read>>;
 
+    /// Makes a file of this content, durably, its name too.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn create(&self, dir: &Path, name: &str, content: &[u8]) -> io::Result<()>;
+
     /// Writes one byte at a place inside a file, durably.
     ///
     /// # Errors
@@ -50,6 +56,13 @@ impl LogFiles for SystemFiles {
 
     fn open(&self, dir: &Path, name: &str) -> io::Result<Box<dyn Read>> {
         Ok(Box::new(File::open(dir.join(name))?))
+    }
+
+    fn create(&self, dir: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+        let mut file = File::create(dir.join(name))?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        File::open(dir)?.sync_all()
     }
 
     fn overwrite(&self, dir: &Path, name: &str, at: u64, byte: u8) -> io::Result<()> {

@@ -14,6 +14,8 @@
 //!    (`track_and_verify_wals`). Without that, a log that lost its unsynced end exactly between two records is not told
 //!    from a whole one, and the next log, of which more may have survived, is replayed behind the hole: a truncation
 //!    lost, the append that followed it there.
+//! 6. If RocksDB has replayed less than the logs held, it has read wrongly what was read rightly before, and the logs are
+//!    gone by now: the store is refused for good. For the same reason nothing is cut off before it was read twice.
 
 use crate::blocks::{self, Damage, Found, KIND_AT, NEVER_WRITTEN};
 use crate::keys::Family;
@@ -26,6 +28,8 @@ use std::sync::Arc;
 
 type Db = DBWithThreadMode<SingleThreaded>;
 
+/// There if the store was refused for good; says why.
+const REFUSED: &str = "REFUSED";
 /// Names the manifest in use.
 const CURRENT: &str = "CURRENT";
 
@@ -40,20 +44,33 @@ struct Closed<'a> {
 pub(crate) fn open_database(path: &Path, dir: &Arc<str>, options: &StoreOptions) -> Result<Db, Error> {
     let closed = Closed { path, dir, options };
     let files = options.files.list(path).map_err(closed.io("list its directory"))?;
+    if files.iter().any(|name| name == REFUSED) {
+        return Err(closed.refused());
+    }
     let exists = files.iter().any(|name| name == CURRENT);
     let suspect = exists && closed.mend_manifest(&files)?;
     let mut logs: Vec<(u64, String)> = files.into_iter().filter_map(|name| Some((wal::number(&name)?, name))).collect();
     logs.sort();
     let (database, had_logs) = (options.database(path, true), !logs.is_empty());
     closed.check_families(&database)?;
-    closed.check_logs(logs, suspect, &database)?;
+    let held = closed.check_logs(logs, suspect, &database)?;
     if exists && !had_logs {
         // RocksDB refuses a database without logs if it is to verify them; opened once without, it has one.
         let lax = options.database(path, false);
         closed.check_unborn(&lax)?;
         drop(closed.open(&lax)?);
     }
-    closed.open(&database)
+    let opened = closed.open(&database)?;
+    closed.check_replayed(&opened, &held)?;
+    Ok(opened)
+}
+
+/// What the logs held before RocksDB replayed them.
+struct Held {
+    /// Up to which sequence number writes were durable.
+    durable: u64,
+    /// The first and last sequence number, if they are replayed as a whole.
+    chain: Option<(u64, u64)>,
 }
 
 impl Closed<'_> {
@@ -89,16 +106,23 @@ impl Closed<'_> {
         if !files.iter().any(|file| file == name) {
             return Ok(false);
         }
-        let mut file = self.options.files.open(self.path, name).map_err(self.io(READ))?;
-        let (mut first, mut endless, mut torn) = (None, false, false);
-        blocks::walk(&mut *file, |found| match found {
-            Found::Damage(damage) => {
-                first.get_or_insert(damage.at);
-                (endless, torn) = (endless || damage.endless, true);
-            }
-            Found::Record { .. } => torn = false,
-        })
-        .map_err(self.io(READ))?;
+        let look = || {
+            let mut file = self.options.files.open(self.path, name)?;
+            let (mut first, mut endless, mut torn) = (None, false, false);
+            let bytes = blocks::walk(&mut *file, |found| match found {
+                Found::Damage(damage) => {
+                    first.get_or_insert(damage.at);
+                    (endless, torn) = (endless || damage.endless, true);
+                }
+                Found::Record { .. } => torn = false,
+            })?;
+            Ok((first, endless, torn, bytes))
+        };
+        let found = look().map_err(self.io(READ))?;
+        let (first, endless, torn, _) = found;
+        if torn && look().map_err(self.io(READ))? != found {
+            return Err(self.reads_differ(name));
+        }
         match first {
             Some(at) if torn => {
                 tracing::warn!(dir = %self.dir, name, at, "the manifest ends in bytes that are no record; cut off");
@@ -144,13 +168,22 @@ impl Closed<'_> {
         }
     }
 
+    fn read_log(&self, number: u64, name: &str) -> Result<Log, Error> {
+        let doing = "read its write-ahead logs";
+        let mut file = self.options.files.open(self.path, name).map_err(self.io(doing))?;
+        Log::read(name.to_owned(), number, &mut *file).map_err(self.io(doing))
+    }
+
     /// Refuses logs that lost acknowledged writes, and makes the others such as RocksDB reads them rightly.
-    fn check_logs(&self, names: Vec<(u64, String)>, suspect: bool, database: &Options) -> Result<(), Error> {
-        const READ: &str = "read its write-ahead logs";
+    fn check_logs(&self, names: Vec<(u64, String)>, suspect: bool, database: &Options) -> Result<Held, Error> {
         let mut logs = Vec::new();
         for (number, name) in names {
-            let mut file = self.options.files.open(self.path, &name).map_err(self.io(READ))?;
-            logs.push(Log::read(name, number, &mut *file).map_err(self.io(READ))?);
+            let log = self.read_log(number, &name)?;
+            // Only what is wrong twice is wrong on the disk.
+            if !log.damages.is_empty() && self.read_log(number, &name)? != log {
+                return Err(self.reads_differ(&name));
+            }
+            logs.push(log);
         }
         self.defuse(&logs)?;
         let durable = wal::durable(&logs);
@@ -163,7 +196,39 @@ impl Closed<'_> {
                 cut.map_err(self.io("cut the torn end off a write-ahead log"))?;
             }
         }
-        Ok(())
+        Ok(Held { durable, chain: wal::chain(&logs) })
+    }
+
+    fn reads_differ(&self, name: &str) -> Error {
+        let reason =
+            format!("{name} reads otherwise each time; nothing was changed: start again, and look at the disk");
+        self.damaged("a file", reason)
+    }
+
+    /// Refuses the store for good if RocksDB has replayed less than there was: it has let the logs go.
+    fn check_replayed(&self, opened: &Db, held: &Held) -> Result<(), Error> {
+        let latest = opened.latest_sequence_number();
+        let cut_short = held.chain.is_some_and(|(first, last)| (first..last).contains(&latest));
+        if latest >= held.durable && !cut_short {
+            return Ok(());
+        }
+        let last = held.chain.map_or(held.durable, |(_, last)| last.max(held.durable));
+        let reason =
+            format!("its logs held writes up to number {last}; of them RocksDB has read those up to {latest} only");
+        let marked = self.options.files.create(self.path, REFUSED, reason.as_bytes());
+        marked.map_err(self.io("write down that it has lost writes"))?;
+        Err(self.damaged("the write-ahead log", reason))
+    }
+
+    /// Why the store was refused for good.
+    fn refused(&self) -> Error {
+        let mut reason = String::new();
+        let read =
+            self.options.files.open(self.path, REFUSED).and_then(|file| file.take(1024).read_to_string(&mut reason));
+        match read {
+            Ok(_) => self.damaged("the write-ahead log", reason),
+            Err(error) => self.io("read why it was refused")(error),
+        }
     }
 
     /// Makes records that RocksDB would read for ever such as it only refuses. What they held cannot be read anyway, and

@@ -19,6 +19,8 @@ use std::io::{self, Read};
 const BATCH_HEADER_BYTES: usize = 12;
 /// RocksDB's tag of a record that only the log sees, and the length of ours.
 const FLOOR_TAG: [u8; 2] = [3, 8];
+/// RocksDB's kinds of a record that names the log before: its number, its bytes, its last sequence number.
+const PREDECESSOR: [u8; 2] = [130, 131];
 /// What is looked at of a batch: the header, the tag and the floor.
 const HEAD_BYTES: usize = BATCH_HEADER_BYTES + FLOOR_TAG.len() + 8;
 
@@ -39,6 +41,16 @@ pub(crate) struct Log {
     pub(crate) damages: Vec<Damage>,
     /// The last sequence number of a batch whose end has not come yet.
     begun: Option<u64>,
+    bytes: u64,
+    predecessor: Option<Predecessor>,
+}
+
+/// What a log says of the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Predecessor {
+    number: u64,
+    bytes: u64,
+    last: u64,
 }
 
 /// The number of a log's name.
@@ -51,7 +63,7 @@ impl Log {
     pub(crate) fn read(name: String, number: u64, file: &mut dyn Read) -> io::Result<Self> {
         let mut log = Self { name, number, ..Self::default() };
         let mut head = Head::default();
-        blocks::walk(file, |found| match found {
+        log.bytes = blocks::walk(file, |found| match found {
             Found::Record { kind, payload } => log.record(kind, payload, &mut head),
             Found::Damage(damage) => {
                 log.damages.push(damage);
@@ -65,7 +77,11 @@ impl Log {
         match kind {
             FULL | FIRST => *head = Head::default(),
             MIDDLE | LAST => {}
-            // Of the log itself, as what it says of the log before: no batch.
+            kind if PREDECESSOR.contains(&kind) && self.damages.is_empty() => {
+                self.predecessor = Predecessor::read(payload);
+                return;
+            }
+            // Of the log itself: no batch.
             _ => return,
         }
         let ends = matches!(kind, FULL | LAST);
@@ -93,6 +109,16 @@ impl Log {
         if let Some(floor) = records.strip_prefix(&FLOOR_TAG).and_then(<[u8]>::first_chunk) {
             self.floor = self.floor.max(u64::from_le_bytes(*floor));
         }
+    }
+}
+
+impl Predecessor {
+    fn read(payload: &[u8]) -> Option<Self> {
+        let (number, rest) = payload.split_first_chunk()?;
+        let (bytes, rest) = rest.split_first_chunk()?;
+        let last = rest.first_chunk()?;
+        let [number, bytes, last] = [number, bytes, last].map(|field| u64::from_le_bytes(*field));
+        Some(Self { number, bytes, last })
     }
 }
 
@@ -128,6 +154,21 @@ pub(crate) fn replayable(logs: &[Log]) -> Option<u64> {
         reached = reached.max(log.whole);
     }
     reached
+}
+
+/// The first and the last sequence number of logs, oldest first, that are one whole chain: whoever replays some of it
+/// replays all. None if they are not, or if they hold nothing.
+pub(crate) fn chain(logs: &[Log]) -> Option<(u64, u64)> {
+    let linked = |pair: &[Log]| {
+        let reached = replayable(std::slice::from_ref(&pair[0]));
+        let names = |p: Predecessor| {
+            p.number == pair[0].number && p.bytes == pair[0].bytes && reached.is_none_or(|last| p.last == last)
+        };
+        pair[1].predecessor.is_some_and(names) || pair[1].bytes == 0
+    };
+    let first = logs.iter().find_map(|log| log.first)?;
+    let last = replayable(logs)?;
+    logs.windows(2).all(linked).then_some((first, last))
 }
 
 /// Up to which sequence number writes are known to have been durable.
@@ -182,5 +223,27 @@ mod tests {
         log.record(FULL, &batch(8, 7), &mut head);
         log.record(FIRST, &batch(9, 8), &mut head);
         assert_eq!((log.whole, log.floor), (Some(8), 8));
+    }
+    /// A log of so many bytes that holds writes, and what it says of the log before.
+    fn log(number: u64, writes: (u64, u64), bytes: u64, predecessor: Option<Predecessor>) -> Log {
+        let (first, whole) = (Some(writes.0), Some(writes.1));
+        Log { number, first, whole, bytes, predecessor, ..Log::default() }
+    }
+
+    #[test]
+    fn g9_logs_are_a_chain_only_if_each_names_the_one_before() {
+        let named = Predecessor { number: 4, bytes: 100, last: 9 };
+        let chain_of = |second| chain(&[log(4, (1, 9), 100, None), log(7, (10, 12), 50, second)]);
+        assert_eq!(chain_of(Some(named)), Some((1, 12)));
+        let others = [
+            None,
+            Some(Predecessor { number: 5, ..named }),
+            Some(Predecessor { bytes: 101, ..named }),
+            Some(Predecessor { last: 8, ..named }),
+        ];
+        assert!(others.iter().all(|other| chain_of(*other).is_none()));
+        // One that was just begun says nothing yet.
+        assert_eq!(chain(&[log(4, (1, 9), 100, None), Log { number: 7, ..Log::default() }]), Some((1, 9)));
+        assert_eq!(chain(&[]), None);
     }
 }

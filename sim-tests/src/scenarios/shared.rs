@@ -46,8 +46,8 @@ pub(super) struct Shared {
     pub(super) finished: BTreeMap<u32, bool>,
     /// By worker: the clock at which it has left the job.
     pub(super) left: BTreeMap<u32, u64>,
-    /// By worker: when its latest session surely still had a whole lease.
-    pub(super) renewed: BTreeMap<u32, Duration>,
+    /// By worker and incarnation: when the session surely still had a whole lease.
+    pub(super) renewed: BTreeMap<(u32, u64), Duration>,
     /// By worker and incarnation.
     pub(super) work: BTreeMap<(u32, u64), Work>,
     /// Sessions that followed another of the same worker.

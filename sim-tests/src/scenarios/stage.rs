@@ -71,8 +71,9 @@ impl Stage {
                     let told = shared.oracle.removed(worker as usize, incarnation.0, at.0);
                     let new = told.map_err(|violation| self.cluster.error(violation.to_string()))?;
                     if new && reason == EvictReason::LeaseExpired {
-                        let renewed = shared.renewed.get(&worker).copied();
-                        let over = self.leases.expired(worker, lease, renewed, now);
+                        let before = (worker, 0)..(worker, incarnation.0);
+                        let renewed = shared.renewed.range(before).next_back().map(|(_, at)| *at);
+                        let over = self.leases.expired((worker, incarnation.0), lease, renewed, now);
                         over.map_err(|what| self.cluster.error(what))?;
                     }
                 }

@@ -133,7 +133,7 @@ impl Life {
         if shared.oracle.is_latest(place.id as usize, incarnation) {
             shared.takeovers += u64::from(shared.latest.insert(place.id, place.host.clone()).is_some());
             shared.rejoins += u64::from(rejoin);
-            renewed.map(|at| shared.renewed.insert(place.id, at));
+            renewed.map(|at| shared.renewed.insert((place.id, incarnation), at));
         }
         drop(shared);
         let threads = session.threads();
@@ -283,7 +283,7 @@ impl Life {
         shared.work.insert((self.place.id, self.incarnation), Work::from(&report));
         if let Some(now) = petuum_sim::now() {
             if shared.oracle.is_latest(self.id(), self.incarnation) {
-                shared.renewed.insert(self.place.id, now.saturating_sub(report.since_renewal));
+                shared.renewed.insert((self.place.id, self.incarnation), now.saturating_sub(report.since_renewal));
             }
             let clocks = What::Clocks { ended: start + report.clocks, acked: start + report.acked };
             self.place.history.note(now, &self.place.host, clocks);

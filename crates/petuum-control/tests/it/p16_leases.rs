@@ -17,10 +17,22 @@ fn a_silent_worker_expires_and_one_with_heartbeats_does_not() {
     let incarnations = world.start();
     let mut leases = Leases::new();
     leases.sync(&world.state, at(0));
-    leases.heartbeat((JOB, WorkerId(0)), incarnations[0], at(5_000));
+    assert!(leases.heartbeat((JOB, WorkerId(0)), incarnations[0], LEASE, at(5_000)));
     assert!(leases.expired(&world.state, at(LEASE_MS - 1)).is_empty());
     assert_eq!(leases.expired(&world.state, LEASE), [(JOB, WorkerId(1), incarnations[1])]);
     assert_eq!(leases.expired(&world.state, at(5_000) + LEASE).len(), 2);
+}
+
+#[test]
+fn a_heartbeat_after_the_end_of_a_lease_does_not_renew_it() {
+    let mut world = World::new(1, 2);
+    let incarnations = world.start();
+    let mut leases = Leases::new();
+    leases.sync(&world.state, at(0));
+    assert!(leases.heartbeat((JOB, WorkerId(0)), incarnations[0], LEASE, LEASE - at(1)));
+    // Its removal may be on its way to the log: nobody may be told that it lives.
+    assert!(!leases.heartbeat((JOB, WorkerId(1)), incarnations[1], LEASE, LEASE));
+    assert_eq!(leases.expired(&world.state, LEASE), [(JOB, WorkerId(1), incarnations[1])]);
 }
 
 #[test]
@@ -30,7 +42,7 @@ fn what_is_left_of_a_lease_counts_from_the_last_heartbeat() {
     assert!(leases.left(&world.state, JOB, at(0)).is_empty(), "nobody has a lease before the start");
     let incarnations = world.start();
     leases.sync(&world.state, at(0));
-    leases.heartbeat((JOB, WorkerId(0)), incarnations[0], at(400));
+    assert!(leases.heartbeat((JOB, WorkerId(0)), incarnations[0], LEASE, at(400)));
     let left = leases.left(&world.state, JOB, at(1_000));
     assert_eq!(left[&WorkerId(0)], LEASE - at(600));
     assert_eq!(left[&WorkerId(1)], LEASE - at(1_000));
@@ -54,7 +66,7 @@ fn lease_of_successor_is_not_touched_by_the_predecessors_expiry() {
     leases.sync(&world.state, LEASE);
     assert!(!leases.expired(&world.state, LEASE + LEASE - at(1)).iter().any(|(_, w, _)| *w == WorkerId(1)));
     // And the replaced process does not keep it alive.
-    leases.heartbeat((JOB, WorkerId(1)), incarnations[1], LEASE + at(1));
+    assert!(leases.heartbeat((JOB, WorkerId(1)), incarnations[1], LEASE, LEASE + at(1)));
     assert!(leases.expired(&world.state, LEASE + LEASE).contains(&(JOB, WorkerId(1), second)));
 }
 
@@ -82,7 +94,7 @@ fn workers_that_wait_for_the_start_have_no_lease() {
     // At the start each has a full one.
     leases.sync(&world.state, at(1_000_000));
     assert!(leases.expired(&world.state, at(1_000_000) + LEASE - at(1)).is_empty());
-    leases.heartbeat((JOB, WorkerId(0)), first, at(1_000_001));
+    assert!(leases.heartbeat((JOB, WorkerId(0)), first, LEASE, at(1_000_001)));
     assert_eq!(leases.expired(&world.state, at(1_000_000) + LEASE).len(), 1);
 }
 

@@ -78,7 +78,7 @@ fn standing_during_and_after_a_removal() {
     world.run();
     let standing = |world: &World, incarnation| world.state.standing(JOB, WorkerId(1), incarnation);
     world.evict(1, None, EvictReason::Operator);
-    assert_eq!(standing(&world, second), Standing::Live, "C is not known yet");
+    assert_eq!(standing(&world, second), Standing::Removing, "C is not known yet");
     world.deliver_all();
     world.propose_all();
     assert!(matches!(standing(&world, second), Standing::Evicted { .. }));

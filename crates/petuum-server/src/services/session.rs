@@ -9,6 +9,7 @@ use petuum_net::wire::session_server::Session;
 use petuum_net::{convert, wire};
 use petuum_types::{Error, ErrorKind, Incarnation, JobId, WorkerId};
 use std::sync::Arc;
+use std::time::Duration;
 use tonic::{Request, Response, Status};
 
 pub(super) struct Service(pub(super) Arc<Inner>);
@@ -102,9 +103,12 @@ impl Session for Service {
         let error = match standing {
             Standing::Live => {
                 let mut leases = self.0.leases.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                leases.heartbeat(job, worker, incarnation);
-                return Ok(Response::new(wire::HeartbeatResponse { lease_ms: lease }));
+                if leases.heartbeat(job, worker, incarnation, Duration::from_millis(lease.into())) {
+                    return Ok(Response::new(wire::HeartbeatResponse { lease_ms: lease }));
+                }
+                removing(worker, job)
             }
+            Standing::Removing => removing(worker, job),
             Standing::Replaced { by } => replaced(worker, by),
             Standing::Evicted { at } => evicted(worker, at),
             Standing::Unknown => {
@@ -126,6 +130,12 @@ impl Session for Service {
         let clock = remove(&self.0, &command, job, worker, request.wait_ms).await.map_err(|s| *s)?;
         Ok(Response::new(wire::LeaveResponse { clock: clock.0 }))
     }
+}
+
+/// Nobody is told that a worker lives which will be removed; at which clock is not known yet.
+fn removing(worker: WorkerId, job: JobId) -> Error {
+    let why = "by an operator, or because its lease has ended";
+    Error::new(ErrorKind::Unavailable, format!("{worker} in {job} is being removed, {why}"))
 }
 
 /// Logs a removal and waits until every shard has settled it.
@@ -158,7 +168,7 @@ pub(super) async fn remove(
 /// only if a majority has confirmed it within the least election timeout.
 async fn confirm_leadership(inner: &Inner, control: &crate::groups::ControlReplica) -> Result<(), Error> {
     let lock = || inner.leases.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if lock().is_confirmed(std::time::Duration::from_millis(inner.settings.election_min_ms)) {
+    if lock().is_confirmed(Duration::from_millis(inner.settings.election_min_ms)) {
         return Ok(());
     }
     let asked = tokio::time::Instant::now();

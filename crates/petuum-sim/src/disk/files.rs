@@ -31,6 +31,12 @@ impl LogFiles for Disk {
         Ok(Box::new(Cursor::new(content.map_err(|refusal| refused(refusal, &path))?)))
     }
 
+    fn create(&self, dir: &Path, name: &str, content: &[u8]) -> io::Result<()> {
+        let path = dir.join(name);
+        let created = self.inner.shared.model().put(text(&path)?, content);
+        created.map_err(|refusal| refused(refusal, &path))
+    }
+
     fn overwrite(&self, dir: &Path, name: &str, at: u64, byte: u8) -> io::Result<()> {
         let at = usize::try_from(at).map_err(io::Error::other)?;
         self.change(&dir.join(name), |data| data[at] = byte)
@@ -56,6 +62,7 @@ fn text(path: &Path) -> io::Result<&str> {
 fn refused(refusal: Refusal, path: &Path) -> io::Error {
     match refusal {
         Refusal::NotFound => io::Error::new(io::ErrorKind::NotFound, format!("no file {}", path.display())),
+        Refusal::Io => io::Error::other(format!("injected EIO: {}", path.display())),
         _ => io::Error::other("the simulated disk has no power"),
     }
 }

@@ -139,12 +139,8 @@ impl Kind {
             Self::SyncError => ("disk-sync-error", "disk", "none known"),
             Self::DiskFull => ("disk-full", "disk", "full for all files at once"),
             Self::ReadError => ("disk-read-error", "disk", "one operation; what is cached in memory is not read"),
-            Self::ShortRead => {
-                ("disk-read-short", "disk", "of tables only: a system's call reads on until the end of a log")
-            }
-            Self::FlippedBit => {
-                ("disk-bit-flipped", "disk", "in what is read of tables, once: the file itself is whole")
-            }
+            Self::ShortRead => ("disk-read-short", "disk", "of tables only: a log that reads so can cost the node"),
+            Self::FlippedBit => ("disk-bit-flipped", "disk", "as disk-read-short; the file itself is whole"),
         }
     }
 }

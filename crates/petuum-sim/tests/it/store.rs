@@ -1,7 +1,7 @@
 //! The node's store on the simulated disk: what is acknowledged survives, and what is left is the state after some
 //! number of writes, over all groups at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -178,4 +178,80 @@ fn power_may_fail_at_any_operation_of_the_disk() {
             assert!((1..60).contains(&cuts), "{op:?}: {cuts} operations");
         }
     }
+}
+
+/// What a start comes to one of whose reads is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Start {
+    /// The read never came.
+    NoSuchRead,
+    /// It has everything.
+    Whole,
+    /// It is refused, and the next has everything.
+    Refused,
+    /// It is refused for good.
+    RefusedForGood,
+}
+
+/// Starts a store whose power failed, and one read of which is wrong.
+fn start_with_a_wrong_read(fault: Fault, skip: u64) -> Start {
+    const ENTRIES: u64 = 60;
+    let mut machine = Machine::new(skip, None);
+    {
+        let store = Store::open(&machine.dir(), machine.options()).unwrap();
+        let (syncer, group) = (store.syncer(), store.group(GroupId(1)));
+        for index in 0..ENTRIES {
+            group.append(entries(1, index..=index, 2500), Box::new(|_| ())).unwrap();
+            syncer.run_once().unwrap();
+        }
+        machine.power_off();
+    }
+    machine.power_on();
+    machine.disk.inject(Rule { op: Op::Read, kind: None, skip, times: Some(1), fault });
+    let what = format!("{fault:?} at read {skip}");
+    let last = |machine: &Machine| {
+        let store = Store::open(&machine.dir(), machine.options()).map_err(|error| error.to_string())?;
+        let last = store.group(GroupId(1)).last().map_err(|error| error.to_string())?;
+        Ok::<_, String>(last.map(|(last, _)| last))
+    };
+    let first = last(&machine);
+    let hit = machine.disk.counters().injected > 0;
+    machine.disk.clear_rules();
+    match first {
+        Ok(found) => {
+            assert_eq!(found, Some(ENTRIES - 1), "{what}: lost without a word");
+            if hit { Start::Whole } else { Start::NoSuchRead }
+        }
+        Err(_) => match last(&machine) {
+            Ok(found) => {
+                assert_eq!(found, Some(ENTRIES - 1), "{what}: refused, then lost without a word");
+                Start::Refused
+            }
+            Err(refused) => {
+                assert_eq!(last(&machine), Err(refused), "{what}: a store that is refused stays refused");
+                Start::RefusedForGood
+            }
+        },
+    }
+}
+
+/// G9: whatever read of a start is wrong, nothing acknowledged is lost without a word.
+#[test]
+fn any_read_of_a_start_may_be_wrong() {
+    let mut seen = BTreeMap::<Start, u64>::new();
+    for fault in
+        [Fault::Eio, Fault::ShortRead, Fault::FlippedBit(5), Fault::FlippedBit(77_777), Fault::FlippedBit(u64::MAX / 3)]
+    {
+        for skip in 0.. {
+            let start = start_with_a_wrong_read(fault, skip);
+            match start {
+                Start::NoSuchRead => break,
+                start => *seen.entry(start).or_default() += 1,
+            }
+        }
+    }
+    let count = |start| seen.get(&start).copied().unwrap_or(0);
+    assert!(count(Start::Whole) > 20 && count(Start::Refused) > 20, "{seen:?}");
+    // RocksDB itself has read the end of the last log wrongly, and let the log go.
+    assert!(count(Start::RefusedForGood) > 0, "{seen:?}");
 }

@@ -130,6 +130,10 @@ impl crate::LogFiles for Unseen {
         Ok(Box::new(io::empty()))
     }
 
+    fn create(&self, _: &Path, _: &str, _: &[u8]) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn overwrite(&self, _: &Path, _: &str, _: u64, _: u8) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }

@@ -290,10 +290,26 @@ impl Model {
     }
 
     /// The content of a file.
-    pub(super) fn content(&self, path: &str) -> Result<Vec<u8>, Refusal> {
-        self.powered()?;
-        let file = self.visible.get(&normalise(path)).ok_or(Refusal::NotFound)?;
-        Ok(self.files[file].data.clone())
+    pub(super) fn content(&mut self, path: &str) -> Result<Vec<u8>, Refusal> {
+        let path = normalise(path);
+        let spoilt = self.admit_bytes(Op::Read, FileKind::of(&path))?;
+        let file = self.visible.get(&path).ok_or(Refusal::NotFound)?;
+        let mut content = self.files[file].data.clone();
+        let read = spoilt.spoil(&mut content);
+        content.truncate(read);
+        Ok(content)
+    }
+
+    /// Makes a file of this content, durably.
+    pub(super) fn put(&mut self, path: &str, content: &[u8]) -> Result<(), Refusal> {
+        let handle = self.open(path, Mode::Create)?;
+        self.append(handle, content)?;
+        self.sync(handle)?;
+        self.close(handle);
+        let path = normalise(path);
+        let file = self.visible[&path];
+        self.durable.insert(path, file);
+        Ok(())
     }
 
     /// Changes the content of a file, durably.
