@@ -60,14 +60,26 @@ fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A copy of a store's directory.
+/// A copy of a store's directory. If the store is open RocksDB may just be deleting a file of a moment ago: then it is
+/// copied anew.
 fn copy(from: &Path) -> tempfile::TempDir {
-    let to = tempfile::tempdir().unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        std::fs::copy(entry.path(), to.path().join(entry.file_name())).unwrap();
+    let try_copy = || -> std::io::Result<tempfile::TempDir> {
+        let to = tempfile::tempdir()?;
+        for entry in std::fs::read_dir(from)? {
+            let entry = entry?;
+            std::fs::copy(entry.path(), to.path().join(entry.file_name()))?;
+        }
+        Ok(to)
+    };
+    let vanished = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    let mut copied = try_copy();
+    for _ in 0..10 {
+        match &copied {
+            Err(error) if vanished(error) => copied = try_copy(),
+            _ => break,
+        }
     }
-    to
+    copied.unwrap()
 }
 
 fn append(group: &GroupStore, range: std::ops::RangeInclusive<u64>) {
