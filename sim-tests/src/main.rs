@@ -120,8 +120,7 @@ impl ModelArgs {
 fn main() -> ExitCode {
     let mut out = std::io::stdout().lock();
     let done = match Cli::parse().command {
-        Command::Ci { minutes, threads } => check_all(&model::ci(), threads, false, &mut out)
-            .and_then(|held| Ok(held && tell(cli::ci(Duration::from_secs(60 * minutes)), &mut out)?)),
+        Command::Ci { minutes, threads } => ci(Duration::from_secs(60 * minutes), threads, &mut out),
         Command::Scenario(action) => tell(cli::execute(action), &mut out),
         Command::Model(args) => check_all(&[args.bounds()], args.threads, args.shortest, &mut out),
     };
@@ -129,6 +128,11 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) | Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// Equal traces, the model check, then seeds for as long as there is time; whether all is well.
+fn ci(limit: Duration, threads: usize, out: &mut impl Write) -> std::io::Result<bool> {
+    Ok(tell(cli::ci_meta(), out)? && check_all(&model::ci(), threads, false, out)? && tell(cli::ci(limit), out)?)
 }
 
 /// The last line; whether all is well.

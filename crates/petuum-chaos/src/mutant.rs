@@ -40,6 +40,7 @@ catalogue! {
         TakeoverTakesLeast = "takeover-takes-least", G3, "C is the least of the shards' answers.";
         SettleTicksNothing = "settle-ticks-nothing", G3, "A settle advances the clock without the staged parts.";
         MinClockOfGreatest = "min-clock-of-greatest", G3, "The min clock is the greatest clock of the workers.";
+        MinClockResetOnJoin = "min-clock-reset-on-join", G3, "A joiner sets the min clock back to the job's beginning.";
         FollowerAnswersEarly = "follower-answers-early", G4, "A replica answers below the min clock asked for, and says it had it.";
         LatestUnconfirmed = "latest-unconfirmed", G4, "A latest read is answered without asking whether the replica still leads.";
         CacheNeverStale = "cache-never-stale", G4, "The cache answers whatever the min clock of its row.";

@@ -16,13 +16,18 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Leases {
     heard: BTreeMap<(JobId, WorkerId), (Incarnation, Duration)>,
+    /// When this leader looked last.
+    looked: Option<Duration>,
 }
+
+/// A leader that has not looked for longer than this stood still itself, and heard nobody.
+const STOOD_STILL: Duration = Duration::from_secs(1);
 
 impl Leases {
     /// Has heard nobody.
     #[must_use]
     pub const fn new() -> Self {
-        Self { heard: BTreeMap::new() }
+        Self { heard: BTreeMap::new(), looked: None }
     }
 
     /// A heartbeat at `now`, a time since any fixed instant of this leader. One of another incarnation than the lease's
@@ -36,9 +41,10 @@ impl Leases {
         lease: Duration,
         now: Duration,
     ) -> bool {
+        let away = self.away(now);
         match self.heard.get_mut(&key) {
             Some((holder, heard)) if *holder == incarnation => {
-                let in_time = now.saturating_sub(*heard) < lease;
+                let in_time = now.saturating_sub(*heard) < lease + away;
                 *heard = if in_time { now.max(*heard) } else { *heard };
                 in_time
             }
@@ -46,15 +52,25 @@ impl Leases {
         }
     }
 
-    /// Gives a full lease to each worker, or incarnation of one, that has become live, and ends those of the others.
+    /// Gives a full lease to each worker, or incarnation of one, that has become live, and ends those of the others. To be
+    /// called often: time in which it was not, because the leader's process or its disk stood still, counts for no lease.
     pub fn sync(&mut self, state: &Control, now: Duration) {
-        let old = std::mem::take(&mut self.heard);
+        let away = self.away(now);
+        self.looked = Some(now);
+        let mut old = std::mem::take(&mut self.heard);
+        old.values_mut().for_each(|(_, heard)| *heard = now.min(*heard + away));
         self.heard = leased(state)
             .map(|(key, incarnation, _)| {
                 let kept = old.get(&key).filter(|(holder, _)| *holder == incarnation);
                 (key, kept.copied().unwrap_or((incarnation, now)))
             })
             .collect();
+    }
+
+    /// How long this leader stood still before `now`.
+    fn away(&self, now: Duration) -> Duration {
+        let since = self.looked.map_or(Duration::ZERO, |looked| now.saturating_sub(looked));
+        since.saturating_sub(STOOD_STILL)
     }
 
     /// Who has been silent for a whole lease; [`crate::ControlCommand::lease_expired`] is what to propose.

@@ -59,7 +59,11 @@ impl Shard {
         member.fenced_at = member.clock;
         (member.next, member.floor) = (Sequence(0), Sequence(0));
         member.refusals = BTreeMap::new();
-        ShardAnswer::Clock(member.fenced_at)
+        let fenced_at = member.fenced_at;
+        if admit && mutated(Mutant::MinClockResetOnJoin) {
+            job.min_clock = Clock::ZERO;
+        }
+        ShardAnswer::Clock(fenced_at)
     }
 
     /// Second half: the worker is at C, here as everywhere, and goes on or is removed.

@@ -6,12 +6,13 @@
 //!   swarm.rs   a plan: any kinds at any rate, every setting drawn anew
 //!   plan.rs    what a seed comes to
 //!   setup.rs   the cluster, its job and its workers
+//!   made.rs    its job and table, as found out
 //!   shared.rs  what workers and their runner share
 //!   worker.rs  what a worker computes, and where it can be stopped inside a clock
 //!   reader.rs  somebody without a session who looks at the latest rows
 //!   faults/    which faults happen when, and what heals them
 //!   stage.rs   the cluster, its workers and the invariants, stepped together
-//!   invariants/  what must be true at any time, a file for each (G3, G6, P11, P16, Raft's own)
+//!   invariants/  what must be true at any time, a file for each (G2, G3, G6, P11, P16, Raft's own)
 //!   peace.rs   what must come true when the faults are over
 //!   report.rs  what a run has done, and whether that was enough
 //!   seed.rs    a seed in a process of its own
@@ -26,6 +27,7 @@ pub mod cli;
 pub mod faults;
 mod first;
 mod invariants;
+mod made;
 mod mutants;
 mod named;
 mod peace;

@@ -19,7 +19,14 @@ pub(super) struct Caught {
 /// If a run cannot be started.
 pub(super) fn hunt(mutant: Mutant, seeds: Range<u64>) -> Result<Option<Caught>, String> {
     let settings = Settings::plain(Scenario::Swarm);
-    first_failure(Variant { settings, mutant: Some(mutant) }, seeds)
+    let first = seeds.start;
+    let caught = first_failure(Variant { settings, mutant: Some(mutant) }, seeds)?;
+    if let Some(caught) = &caught {
+        // Without the defect the same seed must be well, or it was found by something else.
+        let seed = first + caught.seeds - 1;
+        Running::start(seed, Variant { settings, mutant: None })?.finish()?;
+    }
+    Ok(caught)
 }
 
 /// The first of the seeds, in their order, whose run finds something.

@@ -69,7 +69,7 @@ const FOUND: &[Named] = &[
         scenario: Scenario::Swarm,
         seed: 13,
         about: "a leader purged past what a follower needed, again and again (openraft 2116, 1706)",
-        shape: as_drawn,
+        shape: reports::snapshots_to_followers,
         needs: &["snapshots-installed", "elections"],
         bounds: &[],
     },
@@ -79,8 +79,8 @@ const FOUND: &[Named] = &[
         seed: 34,
         about: "one node; a worker was removed, joined and removed again before anybody was told: the oracle has to hear \
                 of every removal",
-        shape: as_drawn,
-        needs: &["clocks-acknowledged", "faults"],
+        shape: reports::removed_while_down,
+        needs: &["rejoins", "leader-killed", "worker-evicted"],
         bounds: &[],
     },
     Named {

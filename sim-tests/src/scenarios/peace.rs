@@ -11,10 +11,9 @@ use petuum_client::Client;
 use petuum_shard::ReadOutcome;
 use petuum_sim::cluster::client_options;
 use petuum_sim::{Error, HostResult};
-use petuum_types::read::Read;
-use petuum_types::{Clock, LogIndex, ShardId, Values};
+use petuum_types::{Clock, ShardId, Values};
 
-use super::setup::Made;
+use super::made::Made;
 use super::shared::{JOB, TABLE};
 use super::stage::Stage;
 
@@ -81,7 +80,7 @@ fn drop_table(stage: &mut Stage, made: &Made) -> Result<(), Error> {
     stage.look()?;
     for host in stage.cluster.nodes() {
         for shard in stage.cluster.shards_on(&host) {
-            let outcome = stage.cluster.shard(&host, shard, |state| state.read(&read_of(made, shard, Clock::ZERO)));
+            let outcome = stage.cluster.shard(&host, shard, |state| state.read(&made.read_of(shard, Clock::ZERO)));
             if !matches!(outcome, Some(ReadOutcome::Refused(_))) {
                 let message = format!("{shard} on {host} answers {outcome:?} for a table that was dropped");
                 return Err(stage.cluster.error(message));
@@ -89,21 +88,6 @@ fn drop_table(stage: &mut Stage, made: &Made) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// A read of all rows that a shard has.
-fn read_of(made: &Made, shard: ShardId, min_clock: Clock) -> Read {
-    Read {
-        job: made.job,
-        generation: made.generation,
-        epoch: made.epoch,
-        reader: None,
-        table: made.table,
-        rows: made.rows.iter().filter(|(_, of)| **of == shard).map(|(row, _)| *row).collect(),
-        min_clock,
-        own_clock: Clock::ZERO,
-        min_index: LogIndex(0),
-    }
 }
 
 /// All workers finish the same number of clocks, which is returned, and replicas come to the same index.
@@ -169,7 +153,7 @@ fn check_rows(stage: &Stage, made: &Made, clocks: u64) -> Result<(), Error> {
 
 fn check_replica(stage: &Stage, made: &Made, clocks: u64, host: &str, shard: ShardId) -> Result<usize, Error> {
     let broken = |what: String| stage.cluster.error(what);
-    let read = read_of(made, shard, Clock(clocks));
+    let read = made.read_of(shard, Clock(clocks));
     let look = stage
         .cluster
         .shard(host, shard, |state| (state.read(&read), state.checksums() == state.checksums_recomputed()));

@@ -184,6 +184,23 @@ fn removed_and_back(drawn: &mut Drawn) {
     add(drawn, 4, &[MoveLeader]);
 }
 
+/// Followers that are away for longer than the log is kept.
+pub(super) fn snapshots_to_followers(drawn: &mut Drawn) {
+    plain(drawn);
+    drawn.shape.settings.snapshot_after_entries = 100;
+    drawn.shape.settings.log_kept_entries = 30;
+    add(drawn, 5, &[Isolate, KillLeader, MoveLeader]);
+}
+
+/// One node; workers are removed while it comes and goes.
+pub(super) fn removed_while_down(drawn: &mut Drawn) {
+    plain(drawn);
+    (drawn.shape.nodes, drawn.shape.replication) = (1, 1);
+    (drawn.shape.removals, drawn.shape.lease) = (true, Duration::from_secs(2));
+    add(drawn, 5, &[KillLeader]);
+    drawn.plan.faults.extend([Kind::Evict, Kind::Evict, Kind::OutliveLease].repeat(3));
+}
+
 /// Clocks that are refused, under staleness 0.
 pub(super) fn refused_clocks(drawn: &mut Drawn) {
     plain(drawn);

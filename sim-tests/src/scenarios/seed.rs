@@ -18,6 +18,8 @@ use super::run::{self, Scenario, Settings, VACUOUS};
 const COMMIT: &str = env!("SIM_TESTS_COMMIT");
 /// A run that takes longer in real time does not end: a seed takes seconds.
 const RUN_MAX: Duration = Duration::from_secs(300);
+/// Says so. A slow machine does it too, so that it finds no mutant.
+const TOO_LONG: &str = "it has not ended";
 /// Bytes of a failed run's output that are shown.
 const OUTPUT_SHOWN: usize = 6000;
 /// Lines of a failed run's history that are shown.
@@ -66,7 +68,7 @@ impl Variant {
 
     /// How a person repeats it.
     pub(super) fn repeat(self, seed: u64) -> String {
-        format!("built from commit {COMMIT}; repeat with: sim-tests {}", self.arguments(seed).join(" "))
+        format!("built from commit {COMMIT}; repeat with: target/debug/sim-tests {}", self.arguments(seed).join(" "))
     }
 
     /// Where the history of a run is drawn that was not to fail.
@@ -167,7 +169,7 @@ impl Running {
         if self.child.try_wait().map_err(|e| format!("seed {seed}: {e}"))?.is_none() {
             self.child.kill().map_err(|e| format!("seed {seed} does not end, and cannot be killed: {e}"))?;
             let _reaped = self.child.wait();
-            return Err(format!("seed {seed}: failed: at the end of {RUN_MAX:?} it has not ended\n{repeat}"));
+            return Err(format!("seed {seed}: failed: at the end of {RUN_MAX:?} {TOO_LONG}\n{repeat}"));
         }
         let output = self.child.wait_with_output().map_err(|e| format!("seed {seed}: {e}"))?;
         let text = String::from_utf8_lossy(&output.stdout);
@@ -217,7 +219,9 @@ pub(super) fn run_all(
 /// What an oracle or the first assertion has found, in the text of a failed run. A run in which a fault did not happen
 /// has failed too, and has found nothing.
 pub(super) fn reason(failure: &str) -> Option<&str> {
-    let told = failure.lines().find(|line| line.contains("failed: at ") && !line.contains(VACUOUS));
+    let told = failure
+        .lines()
+        .find(|line| line.contains("failed: at ") && ![VACUOUS, TOO_LONG].iter().any(|no| line.contains(no)));
     told.or_else(|| failure.lines().skip_while(|line| !line.contains("panicked at")).nth(1))
 }
 
@@ -253,6 +257,7 @@ mod tests {
         assert_eq!(reason(asserted), Some("assertion failed: a <= b"));
         let vacuous = format!("seed 1: exit status: 1\nfailed: at 9s of virtual time (seed 1): {VACUOUS}: retries");
         assert_eq!(reason(&vacuous), None);
+        assert_eq!(reason(&format!("seed 1: failed: at the end of 300s {TOO_LONG}\nrepeat")), None);
         assert_eq!(reason("cannot start"), None);
     }
 }

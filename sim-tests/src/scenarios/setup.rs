@@ -9,9 +9,10 @@ use petuum_client::{Client, Options, TableDefinition, WorkerOptions};
 use petuum_sim::cluster::client_options;
 use petuum_sim::oracle::UnitVectors;
 use petuum_sim::{Error, HostResult, NodeSettings, SimCluster};
-use petuum_types::{Generation, JobId, MapEpoch, RowId, ShardId, TableId};
+use petuum_types::RowId;
 
 use super::invariants::{Invariants, Leases};
+use super::made::Made;
 use super::reader;
 use super::shared::{FRAGILE, JOB, Shared, TABLE};
 use super::stage::{Stage, rival_host, worker_host};
@@ -53,17 +54,6 @@ pub(super) struct Shape {
     pub(super) out_of_step: Duration,
 }
 
-/// What the job's first client finds out.
-#[derive(Clone, Debug)]
-pub(super) struct Made {
-    pub(super) job: JobId,
-    pub(super) generation: Generation,
-    pub(super) table: TableId,
-    pub(super) epoch: MapEpoch,
-    /// Rows and their shards.
-    pub(super) rows: BTreeMap<RowId, ShardId>,
-}
-
 /// Settings of nodes whose timers, and how much they keep and hand on at once, differ from run to run.
 pub(super) fn draw_settings(random: &mut fastrand::Rng) -> NodeSettings {
     let heartbeat_ms = random.u64(50..=100);
@@ -78,6 +68,8 @@ pub(super) fn draw_settings(random: &mut fastrand::Rng) -> NodeSettings {
         log_kept_bytes: 0,
         driver_tick_ms: random.u64(100..=500),
         gather_in_flight: random.usize(1..=8),
+        peer_call_ms: random.u64(1000..=3000),
+        hand_over_ms: random.u64(1000..=4000),
         ..NodeSettings::default()
     }
 }
@@ -187,6 +179,7 @@ fn start_workers(mut cluster: SimCluster, shape: &Shape, made: &Made, seed: u64)
                 pause_max: shape.pause_max,
                 out_of_step: shape.out_of_step,
                 refused: shape.refused,
+                removals: shape.removals,
                 history: cluster.history().clone(),
             };
             cluster.worker(&host, move |options| worker::run(place.clone(), options));
@@ -200,6 +193,7 @@ fn start_workers(mut cluster: SimCluster, shape: &Shape, made: &Made, seed: u64)
         cluster,
         handle,
         job: made.job,
+        made: made.clone(),
         invariants: Invariants::default(),
         leases: Leases::default(),
         workers: shape.workers,

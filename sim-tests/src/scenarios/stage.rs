@@ -8,6 +8,7 @@ use petuum_sim::{Error, SimCluster};
 use petuum_types::{JobId, WorkerId};
 
 use super::invariants::{self, Invariants, Leases};
+use super::made::Made;
 use super::shared::Handle;
 
 /// Steps between two looks at all replicas.
@@ -18,6 +19,7 @@ pub(super) struct Stage {
     pub(super) cluster: SimCluster,
     pub(super) handle: Handle,
     pub(super) job: JobId,
+    pub(super) made: Made,
     pub(super) invariants: Invariants,
     pub(super) leases: Leases,
     pub(super) workers: u32,
@@ -85,7 +87,7 @@ impl Stage {
 
     /// Looks at all replicas.
     pub(super) fn look(&mut self) -> Result<(), Error> {
-        self.invariants.look(&self.cluster, self.job).map_err(|what| self.cluster.error(what))
+        self.invariants.look(&self.cluster, &self.made).map_err(|what| self.cluster.error(what))
     }
 
     /// The clocks of a worker that are known to be acknowledged.

@@ -19,7 +19,7 @@ const FAULTS: std::ops::RangeInclusive<usize> = 12..=20;
 
 /// What a seed's run is made of.
 pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
-    let nodes = one_of(random, &[1, 2, 3, 3, 3, 3, 4, 5, 5, 7]);
+    let nodes = one_of(random, &[1, 2, 3, 3, 3, 3, 4, 5, 5, 6, 7]);
     let kinds = draw_kinds(random, nodes);
     let removals = kinds.iter().any(|kind| kind.removes());
     let replication_max = nodes.min(5);
@@ -32,9 +32,9 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
         nodes,
         shards: random.u32(1..=6),
         replication,
-        workers: one_of(random, &[1, 2, 3, 4, 4, 5, 6, 8]),
+        workers: one_of(random, &[1, 2, 3, 4, 4, 5, 6, 7, 8]),
         rivals: kinds.contains(&Kind::Rival),
-        staleness: one_of(random, &[0, 0, 1, 1, 2, 3, 5, 8, u32::MAX]),
+        staleness: one_of(random, &[0, 0, 1, 1, 2, 3, 4, 5, 6, 7, 8, u32::MAX]),
         lease: Duration::from_millis(lease),
         removals,
         latency_max,

@@ -31,6 +31,8 @@ pub(super) struct Place {
     pub(super) pause_max: Duration,
     /// How long after each other a session's threads begin to read, at most.
     pub(super) out_of_step: Duration,
+    /// Whether it may be removed from the job.
+    pub(super) removals: bool,
     /// Whether some clocks are such that they must be refused.
     pub(super) refused: bool,
     pub(super) history: History,
@@ -52,7 +54,7 @@ pub(super) async fn run(place: Place, options: Options) -> HostResult {
         };
         match ended {
             Ok(()) => return Ok(()),
-            Err(Failure::Session(error)) if error.kind() == ErrorKind::Evicted => rejoin = true,
+            Err(Failure::Session(error)) if error.kind() == ErrorKind::Evicted && place.removals => rejoin = true,
             // Another process is this worker now.
             Err(Failure::Session(error)) if error.kind() == ErrorKind::Replaced => {
                 std::future::pending::<()>().await;

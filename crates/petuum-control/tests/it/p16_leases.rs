@@ -36,6 +36,21 @@ fn a_heartbeat_after_the_end_of_a_lease_does_not_renew_it() {
 }
 
 #[test]
+fn time_in_which_the_leader_stood_still_counts_for_no_lease() {
+    let mut world = World::new(1, 2);
+    let incarnations = world.start();
+    let mut leases = Leases::new();
+    leases.sync(&world.state, at(0));
+    // Stopped for many leases; the first heartbeat comes before it has looked again.
+    let woken = LEASE * 5;
+    assert!(leases.heartbeat((JOB, WorkerId(0)), incarnations[0], LEASE, woken));
+    leases.sync(&world.state, woken);
+    assert!(leases.expired(&world.state, woken).is_empty());
+    // The silent one has what was left of its lease but for the second in which a leader need not look.
+    assert_eq!(leases.expired(&world.state, woken + LEASE - at(1_000)), [(JOB, WorkerId(1), incarnations[1])]);
+}
+
+#[test]
 fn what_is_left_of_a_lease_counts_from_the_last_heartbeat() {
     let mut world = World::new(1, 2);
     let mut leases = Leases::new();

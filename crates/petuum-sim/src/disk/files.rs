@@ -62,6 +62,7 @@ fn text(path: &Path) -> io::Result<&str> {
 fn refused(refusal: Refusal, path: &Path) -> io::Error {
     match refusal {
         Refusal::NotFound => io::Error::new(io::ErrorKind::NotFound, format!("no file {}", path.display())),
+        Refusal::NoSpace => io::Error::other(format!("injected ENOSPC: {}", path.display())),
         Refusal::Io => io::Error::other(format!("injected EIO: {}", path.display())),
         _ => io::Error::other("the simulated disk has no power"),
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use petuum_sim::SimCluster;
 use petuum_sim::cluster::NodeView;
-use petuum_types::{Clock, JobId, LogIndex, ShardId, WorkerId};
+use petuum_types::{Clock, GroupId, JobId, LogIndex, ShardId, WorkerId};
 
 /// What a replica has shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,9 +22,9 @@ pub(super) struct Clocks {
 }
 
 impl Clocks {
-    /// The host's replicas may begin anew.
-    pub(super) fn forget(&mut self, host: &str) {
-        self.shown.retain(|(_, of, _), _| of != host);
+    /// A replica begins anew.
+    pub(super) fn forget(&mut self, host: &str, group: GroupId) {
+        self.shown.retain(|(shard, on, _), _| (GroupId::of_shard(*shard), on.as_str()) != (group, host));
     }
 
     pub(super) fn look(

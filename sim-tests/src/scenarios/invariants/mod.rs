@@ -2,6 +2,7 @@
 //!
 //! What workers read is judged by `petuum_sim::oracle`; what must be true in the end, by `peace`.
 
+mod atomic;
 mod clocks;
 mod equal;
 mod leases;
@@ -9,7 +10,8 @@ mod raft;
 mod reads;
 
 use petuum_sim::SimCluster;
-use petuum_types::JobId;
+
+use super::made::Made;
 
 pub(super) use leases::Leases;
 pub(super) use reads::none_overdue;
@@ -27,16 +29,17 @@ impl Invariants {
     ///
     /// # Errors
     /// What is not as it must be.
-    pub(super) fn look(&mut self, cluster: &SimCluster, job: JobId) -> Result<(), String> {
+    pub(super) fn look(&mut self, cluster: &SimCluster, made: &Made) -> Result<(), String> {
         for view in cluster.views() {
-            if cluster.may_fail(&view.host) {
-                // A group whose disk gave it an error is built again, from its log.
-                self.raft.forget(&view.host);
-                self.clocks.forget(&view.host);
+            for down in view.replicas.iter().filter(|replica| replica.failure.is_some()) {
+                // If its disk gave it an error it is built again, from its log.
+                self.raft.forget(&view.host, down.group);
+                self.clocks.forget(&view.host, down.group);
             }
             self.raft.look(cluster, &view)?;
             for shard in cluster.shards_on(&view.host) {
-                self.clocks.look(cluster, &view, shard, job)?;
+                self.clocks.look(cluster, &view, shard, made.job)?;
+                atomic::look(cluster, &view.host, shard, made)?;
                 self.equal.look(cluster, &view.host, shard)?;
             }
         }

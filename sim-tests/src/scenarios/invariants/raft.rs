@@ -53,9 +53,9 @@ impl Raft {
         }
     }
 
-    /// The host's replicas may begin anew.
-    pub(super) fn forget(&mut self, host: &str) {
-        self.shown.retain(|(_, of, _), _| of != host);
+    /// A replica begins anew.
+    pub(super) fn forget(&mut self, host: &str, group: GroupId) {
+        self.shown.retain(|(of, on, _), _| (*of, on.as_str()) != (group, host));
     }
 
     /// Terms in which somebody led.
