@@ -28,7 +28,7 @@ fn a_heartbeat_after_the_end_of_a_lease_does_not_renew_it() {
     let mut world = World::new(1, 2);
     let incarnations = world.start();
     let mut leases = Leases::new();
-    leases.sync(&world.state, at(0));
+    (0..LEASE_MS).step_by(500).for_each(|ms| leases.sync(&world.state, at(ms)));
     assert!(leases.heartbeat((JOB, WorkerId(0)), incarnations[0], LEASE, LEASE - at(1)));
     // Its removal may be on its way to the log: nobody may be told that it lives.
     assert!(!leases.heartbeat((JOB, WorkerId(1)), incarnations[1], LEASE, LEASE));
