@@ -35,6 +35,8 @@ catalogue! {
         SequenceGapAccepted = "sequence-gap-accepted", G2, "A message whose predecessor is missing is taken.";
         DedupByLeaderOnly = "dedup-by-leader-only", G2, "Repeats are found before logging only, not in apply.";
         DedupNotInSnapshot = "dedup-not-in-snapshot", G2, "Snapshots leave out the next sequence.";
+        RefusalForgottenByNext = "refusal-forgotten-by-next", G2, "A refusal is remembered only until the worker's next message.";
+        BatchTakesOpenBuffers = "batch-takes-open-buffers", G2, "A finished clock takes along what faster threads have added since.";
         VisibleBeforeTick = "visible-before-tick", G2, "A part changes rows when it is staged.";
         TickBeforeLastAck = "tick-before-last-ack", G3, "A tick goes out with one part unacknowledged.";
         TakeoverTakesLeast = "takeover-takes-least", G3, "C is the least of the shards' answers.";
@@ -43,6 +45,8 @@ catalogue! {
         MinClockResetOnJoin = "min-clock-reset-on-join", G3, "A joiner sets the min clock back to the job's beginning.";
         FollowerAnswersEarly = "follower-answers-early", G4, "A replica answers below the min clock asked for, and says it had it.";
         LatestUnconfirmed = "latest-unconfirmed", G4, "A latest read is answered without asking whether the replica still leads.";
+        LatestTrustsLease = "latest-trusts-lease", G4, "A latest read is answered under the leader's lease, without asking a majority.";
+        FlushBelievesFirstTick = "flush-believes-first-tick", G4, "A flush waits for the first shard's tick, not for every shard's.";
         CacheNeverStale = "cache-never-stale", G4, "The cache answers whatever the min clock of its row.";
         JoinNotCountedAtFence = "join-not-counted-at-fence", G4, "A joiner counts only from its settle on.";
         NeedsOneClockLess = "needs-one-clock-less", G4, "Reads ask for one clock less than staleness allows.";

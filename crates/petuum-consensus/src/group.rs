@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use openraft::errors::{ClientWriteError, InitializeError, LinearizableReadError, RaftError};
 use openraft::impls::ProgressResponder;
 use openraft::{BasicNode, ReadPolicy};
+use petuum_chaos::{Mutant, mutated};
 use petuum_types::{GroupId, LogIndex, NodeId};
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -167,7 +168,9 @@ impl Group {
     /// [`Error::NotLeader`], [`Error::NoQuorum`], [`Error::Stopped`].
     pub async fn read_index(&self) -> Result<LogIndex, Error> {
         let group = self.id();
-        match self.raft()?.ensure_linearizable(ReadPolicy::ReadIndex).await {
+        let lease = mutated(Mutant::LatestTrustsLease);
+        let policy = if lease { ReadPolicy::LeaseRead } else { ReadPolicy::ReadIndex };
+        match self.raft()?.ensure_linearizable(policy).await {
             Ok(read) => Ok(LogIndex(read.log_id().index)),
             Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(forward))) => {
                 Err(Error::NotLeader { group, leader: forward.leader_id.map(NodeId) })

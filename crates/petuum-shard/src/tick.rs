@@ -43,7 +43,8 @@ impl Shard {
         if mutated(Mutant::SequenceGapAccepted) {
             member.next = message.sequence;
         }
-        member.forget_refusals(message.acked_below);
+        let forgotten = mutated(Mutant::RefusalForgottenByNext);
+        member.forget_refusals(if forgotten { message.sequence } else { message.acked_below });
         match effect {
             Err(refusal) => return refuse(member, refusal, refusals_max),
             Ok(Effect::AlreadyTicked) => {

@@ -124,7 +124,9 @@ impl Workspace {
         self.ended.entry(self.clocks.clock(thread)).or_default().insert(thread, ended);
         let clock = self.clocks.tick(thread)?;
         let threads = self.ended.remove(&clock).expect("every thread has ended this clock");
-        let updates = Arc::new(ClockUpdates::merge(threads.into_values()));
+        let along = mutated(Mutant::BatchTakesOpenBuffers);
+        let open = self.buffers.iter_mut().filter(|_| along).map(UpdateBuffer::take);
+        let updates = Arc::new(ClockUpdates::merge(threads.into_values().chain(open)));
         self.own.push(clock, Arc::clone(&updates));
         // A row that any thread may be shown has a min clock, and with it an own clock, of at least this (G4).
         self.own.forget_below(self.clocks.least().needs(self.staleness_max));
