@@ -17,6 +17,7 @@
 #include "rocksdb/env.h"
 #include "rocksdb/file_system.h"
 #include "rocksdb/io_status.h"
+#include "rocksdb/system_clock.h"
 #include "util/random.h"
 
 using namespace ROCKSDB_NAMESPACE;
@@ -245,11 +246,14 @@ class Jobs {
   }
   // Runs what is ready. Without a time limit on purpose: a limit would be measured by a clock, and the simulator lies
   // about clocks.
+  //
+  // A compaction that meets a full disk schedules itself again and again, and virtual time, which would end that, stands
+  // still meanwhile: so only so many run at a time; the others wait for the next step.
   void Settle() {
     std::unique_lock<std::mutex> guard(mutex_);
     if (draining_) return;  // a job begins a log
     draining_ = true;
-    while (!ready_.empty()) {
+    for (int left = kJobsAtATime; left > 0 && !ready_.empty(); --left) {
       const Scheduled next = ready_.front();
       ready_.pop_front();
       ++open_;
@@ -309,6 +313,8 @@ class Jobs {
   }
 
  private:
+  static constexpr int kJobsAtATime = 16;
+
   std::mutex mutex_;
   std::condition_variable idle_;
   uint64_t open_ = 0;  // running, or about to
@@ -460,10 +466,18 @@ class SimFileSystem final : public FileSystem {
   std::shared_ptr<Jobs> jobs_;
 };
 
+// Its users do not wait in real time: a failed compaction would, for a second.
+class WakefulClock final : public SystemClockWrapper {
+ public:
+  using SystemClockWrapper::SystemClockWrapper;
+  const char* Name() const override { return "WakefulClock"; }
+  void SleepForMicroseconds(int) override {}
+};
+
 class SimEnv final : public CompositeEnvWrapper {
  public:
   SimEnv(const std::shared_ptr<FileSystem>& fs, std::shared_ptr<Jobs> jobs)
-      : CompositeEnvWrapper(Env::Default(), fs), jobs_(std::move(jobs)) {}
+      : CompositeEnvWrapper(Env::Default(), fs, std::make_shared<WakefulClock>(SystemClock::Default())), jobs_(std::move(jobs)) {}
   const char* Name() const override { return "PetuumSimulatedEnv"; }
   void Schedule(void (*run)(void*), void* argument, Priority priority, void* tag, void (*cancel)(void*)) override {
     jobs_->Add({this, new Job{jobs_, run, argument, cancel}, priority, tag});
