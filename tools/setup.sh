@@ -12,11 +12,14 @@ if ! command -v cargo >/dev/null; then
     exit 1
 fi
 
-# bindgen loads libclang at build time; the clang program itself is not needed.
+# bindgen loads libclang at build time; the clang program itself is not needed, nor do libclang-cpp (LLVM's own) and
+# libclang_rt (a compiler's run time) help, which come with other packages.
 have_libclang() {
     local directory
     for directory in "${LIBCLANG_PATH:-}" /usr/lib/llvm-*/lib /usr/lib/*-linux-gnu /usr/lib64 /usr/lib /usr/local/lib; do
-        [ -n "$directory" ] && compgen -G "$directory/libclang*.so*" >/dev/null && return 0
+        [ -n "$directory" ] || continue
+        compgen -G "$directory/libclang.so*" >/dev/null && return 0
+        compgen -G "$directory/libclang-[0-9]*.so*" >/dev/null && return 0
     done
     return 1
 }
