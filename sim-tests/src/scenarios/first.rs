@@ -31,7 +31,7 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
         skew: Vec::new(),
         worker: WorkerOptions::default(),
         reader: false,
-        refused: false,
+        refused: None,
         pause_max: Duration::from_millis(20),
         out_of_step: Duration::ZERO,
     };

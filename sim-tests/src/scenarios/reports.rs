@@ -41,7 +41,7 @@ const SNAPSHOT: &[Failpoint] = &[
 fn plain(drawn: &mut Drawn) {
     let (shape, plan) = (&mut drawn.shape, &mut drawn.plan);
     (shape.nodes, shape.shards, shape.replication, shape.workers) = (3, 2, 3, 3);
-    (shape.rivals, shape.removals, shape.refused, shape.reader) = (false, false, false, false);
+    (shape.rivals, shape.removals, shape.refused, shape.reader) = (false, false, None, false);
     shape.lease = Duration::from_secs(60);
     shape.skew.clear();
     shape.pause_max = Duration::from_micros(400);
@@ -204,7 +204,7 @@ pub(super) fn removed_while_down(drawn: &mut Drawn) {
 /// Clocks that are refused, under staleness 0.
 pub(super) fn refused_clocks(drawn: &mut Drawn) {
     plain(drawn);
-    (drawn.shape.staleness, drawn.shape.worker.threads, drawn.shape.refused) = (0, 2, true);
+    (drawn.shape.staleness, drawn.shape.worker.threads, drawn.shape.refused) = (0, 2, Some(32));
     add(drawn, 4, &[KillLeader, Isolate, KillWorker]);
 }
 

@@ -110,6 +110,7 @@ fn report(stage: &Stage, faults: &Faults) -> Report {
     report.count("failovers", work.failovers);
     report.count("takeovers", shared.takeovers);
     report.count("rejoins", shared.rejoins);
+    report.count("leaves", shared.leaves);
     report.count("latest-reads", shared.latest_reads);
     report.count("clocks-given-up", shared.given_up);
     report.count("workers-unjudged", shared.oracle.unjudged() as u64);

@@ -46,8 +46,8 @@ pub(super) struct Shape {
     pub(super) worker: WorkerOptions,
     /// Whether somebody without a session reads meanwhile.
     pub(super) reader: bool,
-    /// Whether workers now and then make a clock that must be refused.
-    pub(super) refused: bool,
+    /// Workers make one clock in so many that must be refused.
+    pub(super) refused: Option<u32>,
     /// The longest pause of a worker between two clocks.
     pub(super) pause_max: Duration,
     /// How long after each other a session's threads begin to read, at most.
@@ -131,7 +131,7 @@ async fn make(endpoints: Vec<String>, options: Options, shape: &Shape) -> Result
     let client = Client::connect(&endpoints, options).await?;
     let job = client.create_job(JOB, shape.workers, Some(shape.lease)).await?;
     let table = job.create_table(&TableDefinition::i64(TABLE, 2 * shape.workers, shape.staleness)).await?;
-    if shape.refused {
+    if shape.refused.is_some() {
         job.create_table(&TableDefinition::f32(FRAGILE, 3, shape.staleness)).await?;
     }
     let (map, table) = (client.map(), table.schema().id);
@@ -164,6 +164,7 @@ fn start_workers(mut cluster: SimCluster, shape: &Shape, made: &Made, seed: u64)
         latest_reads: 0,
         given_up: 0,
         rejoins: 0,
+        leaves: 0,
         over: false,
     }));
     for id in 0..shape.workers {

@@ -58,6 +58,8 @@ pub(super) struct Shared {
     pub(super) given_up: u64,
     /// Sessions of workers that had been removed.
     pub(super) rejoins: u64,
+    /// Workers that left in the midst of their work.
+    pub(super) leaves: u64,
     /// Set when workers may leave.
     pub(super) over: bool,
 }

@@ -43,7 +43,7 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
         jobs_begin_one_in: random.bool().then(|| random.u32(2..400)),
         skew: if random.bool() { (0..nodes).map(|_| random.u64(80..=130)).collect() } else { Vec::new() },
         reader: random.bool(),
-        refused: worker.threads > 1 && random.bool(),
+        refused: (worker.threads > 1 && random.u8(..4) > 0).then(|| one_of(random, &[6, 32, 100])),
         worker,
         pause_max: Duration::from_micros(one_of(random, &[100, 400, 1500])),
         out_of_step: if random.bool() { 2 * latency_max } else { Duration::ZERO },
@@ -73,7 +73,7 @@ fn draw_worker(random: &mut fastrand::Rng) -> WorkerOptions {
         part_bytes: one_of(random, &[64, 96, 256, default.part_bytes, default.part_bytes]),
         cache_bytes: one_of(random, &[200, 2000, default.cache_bytes, default.cache_bytes]),
         window_clocks: one_of(random, &[0, 1, 4, default.window_clocks, default.window_clocks]),
-        threads: one_of(random, &[1, 1, 2, 3]),
+        threads: one_of(random, &[1, 2, 2, 3]),
         ..default
     }
 }

@@ -20,9 +20,10 @@ const MEDIANS: [(&str, u64); 5] =
     [("clocks-acknowledged", 2000), ("rows-read", 500), ("elections", 5), ("faults", 10), ("kinds-of-faults", 4)];
 
 /// What must have happened somewhere in a whole sweep, besides faults of every kind.
-const SOMETIMES: [&str; 9] = [
+const SOMETIMES: [&str; 10] = [
     "takeovers",
     "rejoins",
+    "leaves",
     "repeats",
     "clocks-given-up",
     "latest-reads",

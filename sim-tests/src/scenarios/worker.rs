@@ -3,6 +3,7 @@
 //! A process that is removed from its job comes back explicitly; one that is replaced ends, and whatever it still does
 //! until it hears of it carries a mark that must be seen nowhere.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use futures::future::try_join_all;
@@ -17,6 +18,12 @@ use super::shared::{FRAGILE, Handle, JOB, Point, TABLE};
 
 /// How often a worker that waits for the runner looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// How long a worker that has left in the midst of its work stays away.
+const AWAY_MS: Range<u64> = 5..1500;
+
+/// One clock in so many is the last before a worker leaves, if workers may be removed.
+const LEAVES_ONE_IN: u32 = 200;
 
 /// Where and as whom a process runs.
 #[derive(Clone)]
@@ -33,8 +40,8 @@ pub(super) struct Place {
     pub(super) out_of_step: Duration,
     /// Whether it may be removed from the job.
     pub(super) removals: bool,
-    /// Whether some clocks are such that they must be refused.
-    pub(super) refused: bool,
+    /// One clock in so many is such that it must be refused.
+    pub(super) refused: Option<u32>,
     pub(super) history: History,
 }
 
@@ -55,6 +62,10 @@ pub(super) async fn run(place: Place, options: Options) -> HostResult {
         match ended {
             Ok(()) => return Ok(()),
             Err(Failure::Session(error)) if error.kind() == ErrorKind::Evicted && place.removals => rejoin = true,
+            Err(Failure::Left) => {
+                rejoin = true;
+                tokio::time::sleep(Duration::from_millis(random.u64(AWAY_MS))).await;
+            }
             // Another process is this worker now.
             Err(Failure::Session(error)) if error.kind() == ErrorKind::Replaced => {
                 std::future::pending::<()>().await;
@@ -73,6 +84,10 @@ enum Failure {
     Oracle(#[from] petuum_sim::oracle::Violation),
     #[error("an i64 table answered with other values")]
     Values,
+    #[error("it has left the job and comes back")]
+    Left,
+    #[error("it left the job at clock {at}; it had ended {ended} clocks, all acknowledged")]
+    LeftElsewhere { at: u64, ended: u64 },
 }
 
 struct Life {
@@ -83,6 +98,8 @@ struct Life {
     session: Session,
     /// The first makes the updates, all read and end the clocks.
     threads: Vec<WorkerThread>,
+    /// Whether the first has updated the clock that all are in already: it began it before the others had ended the last.
+    ahead: bool,
     random: fastrand::Rng,
 }
 
@@ -120,7 +137,7 @@ impl Reader<'_> {
 impl Life {
     async fn begin(place: &Place, job: &Job, rejoin: bool, random: fastrand::Rng) -> Result<Self, Failure> {
         let table = job.table(TABLE).await?;
-        let fragile = if place.refused { Some(job.table(FRAGILE).await?) } else { None };
+        let fragile = if place.refused.is_some() { Some(job.table(FRAGILE).await?) } else { None };
         let options = WorkerOptions { rejoin, ..place.options.clone() };
         let session = job.worker(WorkerId(place.id), options).await?;
         let incarnation = session.incarnation().0;
@@ -139,7 +156,7 @@ impl Life {
         }
         drop(shared);
         let threads = session.threads();
-        Ok(Self { place: place.clone(), incarnation, table, fragile, session, threads, random })
+        Ok(Self { place: place.clone(), incarnation, table, fragile, session, threads, ahead: false, random })
     }
 
     fn id(&self) -> usize {
@@ -161,6 +178,7 @@ impl Life {
                         // Each is told once; whoever has been told waits for nothing here.
                         let _ = tokio::time::timeout(Duration::ZERO, thread.flush()).await;
                     }
+                    self.ahead = false;
                     let clock = self.threads[0].now().0;
                     let mut shared = self.place.handle.borrow_mut();
                     shared.oracle.gave_up(self.id(), self.incarnation, clock)?;
@@ -178,12 +196,14 @@ impl Life {
                 break;
             }
             self.read().await?;
-            self.update(clock)?;
+            if !std::mem::take(&mut self.ahead) {
+                self.update(clock)?;
+            }
             if self.random.u8(..4) == 0 {
                 self.read().await?;
             }
             self.stop_at(Point::BeforeClock).await;
-            let ended = try_join_all(self.threads.iter_mut().map(WorkerThread::clock)).await;
+            let ended = self.end_clock(clock).await;
             self.note()?;
             ended?;
             self.stop_at(Point::AfterClock).await;
@@ -191,6 +211,9 @@ impl Life {
                 let flushed = self.flush().await;
                 self.note()?;
                 flushed?;
+            }
+            if self.place.removals && !self.ahead && self.random.u32(..LEAVES_ONE_IN) == 0 {
+                return self.leave_for_a_while().await;
             }
             tokio::time::sleep(self.pause()).await;
         }
@@ -206,6 +229,31 @@ impl Life {
         let left_at = self.threads.remove(0).leave().await?;
         self.place.handle.borrow_mut().left.insert(self.place.id, left_at.0);
         Ok(())
+    }
+
+    /// All threads end their clock. Now and then the first is in the next one, and has updated it, before the others have:
+    /// the clock that they end holds nothing of the next.
+    async fn end_clock(&mut self, clock: u64) -> Result<(), Failure> {
+        let goes_ahead = self.threads.len() > 1 && self.random.u8(..4) == 0;
+        if goes_ahead && clock + 1 < self.place.handle.borrow().target {
+            self.threads[0].clock().await?;
+            self.update(clock + 1)?;
+            self.ahead = true;
+            tokio::time::sleep(self.pause()).await;
+        }
+        let behind = usize::from(self.ahead);
+        try_join_all(self.threads.iter_mut().skip(behind).map(WorkerThread::clock)).await?;
+        Ok(())
+    }
+
+    /// Leaves the job with nothing under way; the next session joins it anew.
+    async fn leave_for_a_while(&mut self) -> Result<(), Failure> {
+        self.flush().await?;
+        self.note()?;
+        let ended = self.threads[0].now().0;
+        let left_at = self.threads.remove(0).leave().await?.0;
+        self.place.handle.borrow_mut().leaves += 1;
+        Err(if left_at == ended { Failure::Left } else { Failure::LeftElsewhere { at: left_at, ended } })
     }
 
     /// Waits until every shard has ticked what was ended.
@@ -266,7 +314,10 @@ impl Life {
             // Sums of these depend on their order, which must be the same on all replicas.
             let noise = [self.random.f32(), -self.random.f32()];
             self.threads[0].inc_dense(fragile, shared.rows[0], 1, noise.as_slice())?;
-            if self.random.u8(..32) == 0 {
+            // Not if the others are in the clock before: this one may be well, and theirs is not this attempt's.
+            let together = self.threads.iter().all(|thread| thread.now().0 == clock);
+            let one_in = self.place.refused.unwrap_or(u32::MAX);
+            if together && self.random.u32(..one_in) == 0 {
                 // Each thread's is finite; their sum is not, which only the server finds.
                 for thread in &mut self.threads {
                     thread.inc(fragile, shared.rows[0], 0, f32::MAX)?;
