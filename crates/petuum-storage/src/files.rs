@@ -33,6 +33,18 @@ pub trait LogFiles: Send + Sync {
     /// If there is no such file or it cannot be written.
     fn overwrite(&self, dir: &Path, name: &str, at: u64, byte: u8) -> io::Result<()>;
 
+    /// Makes a file durable as it is.
+    ///
+    /// # Errors
+    /// If there is no such file or it cannot be synced.
+    fn sync(&self, dir: &Path, name: &str) -> io::Result<()>;
+
+    /// Removes a file, durably.
+    ///
+    /// # Errors
+    /// If there is no such file or it cannot be removed.
+    fn remove(&self, dir: &Path, name: &str) -> io::Result<()>;
+
     /// Makes a file end after so many bytes, durably.
     ///
     /// # Errors
@@ -70,6 +82,15 @@ impl LogFiles for SystemFiles {
         file.seek(SeekFrom::Start(at))?;
         file.write_all(&[byte])?;
         file.sync_all()
+    }
+
+    fn sync(&self, dir: &Path, name: &str) -> io::Result<()> {
+        File::options().write(true).open(dir.join(name))?.sync_all()
+    }
+
+    fn remove(&self, dir: &Path, name: &str) -> io::Result<()> {
+        std::fs::remove_file(dir.join(name))?;
+        File::open(dir)?.sync_all()
     }
 
     fn cut(&self, dir: &Path, name: &str, len: u64) -> io::Result<()> {

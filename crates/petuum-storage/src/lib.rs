@@ -54,6 +54,7 @@ mod options;
 mod queue;
 mod record;
 mod recovery;
+mod replay;
 mod snapshot;
 mod snapshot_writer;
 mod store;

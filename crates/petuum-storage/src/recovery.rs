@@ -15,10 +15,13 @@
 //!    from a whole one, and the next log, of which more may have survived, is replayed behind the hole: a truncation
 //!    lost, the append that followed it there.
 //! 6. If RocksDB has replayed less than the logs held, it has read wrongly what was read rightly before, and the logs are
-//!    gone by now: the store is refused for good. For the same reason nothing is cut off before it was read twice.
+//!    gone by now: the store is refused for good. For the same reason nothing is cut off before it was read twice, and
+//!    what the logs hold is made durable and written down before RocksDB replays them (see `replay`): a process that dies
+//!    between the two is followed by one that knows.
 
 use crate::blocks::{self, Damage, Found, KIND_AT, NEVER_WRITTEN};
 use crate::keys::Family;
+use crate::replay::{self, Held};
 use crate::wal::{self, Log};
 use crate::{Error, StoreOptions, keys, node};
 use rocksdb::{DBWithThreadMode, Options, SingleThreaded, properties};
@@ -48,12 +51,16 @@ pub(crate) fn open_database(path: &Path, dir: &Arc<str>, options: &StoreOptions)
         return Err(closed.refused());
     }
     let exists = files.iter().any(|name| name == CURRENT);
+    let unfinished = closed.unfinished(&files)?;
     let suspect = exists && closed.mend_manifest(&files)?;
     let mut logs: Vec<(u64, String)> = files.into_iter().filter_map(|name| Some((wal::number(&name)?, name))).collect();
     logs.sort();
     let (database, had_logs) = (options.database(path, true), !logs.is_empty());
     closed.check_families(&database)?;
-    let held = closed.check_logs(logs, suspect, &database)?;
+    let held = closed.check_logs(&logs, suspect, &database)?;
+    // What an opening before this one had found: it may have let the logs go.
+    let held: Vec<Held> = unfinished.into_iter().chain(had_logs.then_some(held)).collect();
+    closed.begin_replay(&logs, &held)?;
     if exists && !had_logs {
         // RocksDB refuses a database without logs if it is to verify them; opened once without, it has one.
         let lax = options.database(path, false);
@@ -61,16 +68,8 @@ pub(crate) fn open_database(path: &Path, dir: &Arc<str>, options: &StoreOptions)
         drop(closed.open(&lax)?);
     }
     let opened = closed.open(&database)?;
-    closed.check_replayed(&opened, &held)?;
+    closed.end_replay(&opened, &held)?;
     Ok(opened)
-}
-
-/// What the logs held before RocksDB replayed them.
-struct Held {
-    /// Up to which sequence number writes were durable.
-    durable: u64,
-    /// The first and last sequence number, if they are replayed as a whole.
-    chain: Option<(u64, u64)>,
 }
 
 impl Closed<'_> {
@@ -175,13 +174,13 @@ impl Closed<'_> {
     }
 
     /// Refuses logs that lost acknowledged writes, and makes the others such as RocksDB reads them rightly.
-    fn check_logs(&self, names: Vec<(u64, String)>, suspect: bool, database: &Options) -> Result<Held, Error> {
+    fn check_logs(&self, names: &[(u64, String)], suspect: bool, database: &Options) -> Result<Held, Error> {
         let mut logs = Vec::new();
         for (number, name) in names {
-            let log = self.read_log(number, &name)?;
+            let log = self.read_log(*number, name)?;
             // Only what is wrong twice is wrong on the disk.
-            if !log.damages.is_empty() && self.read_log(number, &name)? != log {
-                return Err(self.reads_differ(&name));
+            if !log.damages.is_empty() && self.read_log(*number, name)? != log {
+                return Err(self.reads_differ(name));
             }
             logs.push(log);
         }
@@ -205,14 +204,33 @@ impl Closed<'_> {
         self.damaged("a file", reason)
     }
 
-    /// Refuses the store for good if RocksDB has replayed less than there was: it has let the logs go.
-    fn check_replayed(&self, opened: &Db, held: &Held) -> Result<(), Error> {
-        let latest = opened.latest_sequence_number();
-        let cut_short = held.chain.is_some_and(|(first, last)| (first..last).contains(&latest));
-        if latest >= held.durable && !cut_short {
-            return Ok(());
+    /// What an opening that did not come to its end had found in the logs.
+    fn unfinished(&self, files: &[String]) -> Result<Option<Held>, Error> {
+        if !files.iter().any(|name| name == replay::NAME) {
+            return Ok(None);
         }
-        let last = held.chain.map_or(held.durable, |(_, last)| last.max(held.durable));
+        let found = replay::unfinished(&*self.options.files, self.path);
+        found.map_err(self.io("read what an opening before this one had found in its logs"))
+    }
+
+    /// Makes durable what was read of the logs, and writes it down. What is written down already stays: if it differs, the
+    /// logs have lost something since, and this opening ends with it.
+    fn begin_replay(&self, logs: &[(u64, String)], held: &[Held]) -> Result<(), Error> {
+        let doing = "make its logs durable before they are replayed";
+        let [only] = held else { return Ok(()) };
+        logs.iter().try_for_each(|(_, name)| self.options.files.sync(self.path, name)).map_err(self.io(doing))?;
+        replay::begin(&*self.options.files, self.path, only).map_err(self.io(doing))
+    }
+
+    /// Refuses the store for good if RocksDB has replayed less than there was: it has let the logs go.
+    fn end_replay(&self, opened: &Db, held: &[Held]) -> Result<(), Error> {
+        let latest = opened.latest_sequence_number();
+        let Some(last) = held.iter().filter_map(|held| held.missed_by(latest)).max() else {
+            return match held {
+                [] => Ok(()),
+                _ => replay::end(&*self.options.files, self.path).map_err(self.io("end the replay of its logs")),
+            };
+        };
         let reason =
             format!("its logs held writes up to number {last}; of them RocksDB has read those up to {latest} only");
         let marked = self.options.files.create(self.path, REFUSED, reason.as_bytes());

@@ -42,6 +42,18 @@ impl LogFiles for Disk {
         self.change(&dir.join(name), |data| data[at] = byte)
     }
 
+    fn sync(&self, dir: &Path, name: &str) -> io::Result<()> {
+        self.change(&dir.join(name), |_| ())
+    }
+
+    fn remove(&self, dir: &Path, name: &str) -> io::Result<()> {
+        let path = dir.join(name);
+        let (file, directory) = (text(&path)?, text(dir)?);
+        let mut model = self.inner.shared.model();
+        let removed = model.remove(file).and_then(|()| model.sync_directory(directory));
+        removed.map_err(|refusal| refused(refusal, &path))
+    }
+
     fn cut(&self, dir: &Path, name: &str, len: u64) -> io::Result<()> {
         let len = usize::try_from(len).map_err(io::Error::other)?;
         self.change(&dir.join(name), |data| data.truncate(len))

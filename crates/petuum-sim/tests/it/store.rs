@@ -193,9 +193,15 @@ enum Start {
     RefusedForGood,
 }
 
-/// Starts a store whose power failed, and one read of which is wrong.
-fn start_with_a_wrong_read(fault: Fault, skip: u64) -> Start {
-    const ENTRIES: u64 = 60;
+/// What may be wrong about a read.
+const WRONG_READS: [Fault; 5] =
+    [Fault::Eio, Fault::ShortRead, Fault::FlippedBit(5), Fault::FlippedBit(77_777), Fault::FlippedBit(u64::MAX / 3)];
+
+/// Entries of a store whose start goes wrong, all of them acknowledged.
+const ENTRIES: u64 = 60;
+
+/// A store whose power failed.
+fn failed(skip: u64) -> Machine {
     let mut machine = Machine::new(skip, None);
     {
         let store = Store::open(&machine.dir(), machine.options()).unwrap();
@@ -207,13 +213,21 @@ fn start_with_a_wrong_read(fault: Fault, skip: u64) -> Start {
         machine.power_off();
     }
     machine.power_on();
+    machine
+}
+
+/// Its last entry.
+fn last(machine: &Machine) -> Result<Option<u64>, String> {
+    let store = Store::open(&machine.dir(), machine.options()).map_err(|error| error.to_string())?;
+    let last = store.group(GroupId(1)).last().map_err(|error| error.to_string())?;
+    Ok(last.map(|(last, _)| last))
+}
+
+/// Starts a store whose power failed, and one read of which is wrong.
+fn start_with_a_wrong_read(fault: Fault, skip: u64) -> Start {
+    let machine = failed(skip);
     machine.disk.inject(Rule { op: Op::Read, kind: None, skip, times: Some(1), fault });
     let what = format!("{fault:?} at read {skip}");
-    let last = |machine: &Machine| {
-        let store = Store::open(&machine.dir(), machine.options()).map_err(|error| error.to_string())?;
-        let last = store.group(GroupId(1)).last().map_err(|error| error.to_string())?;
-        Ok::<_, String>(last.map(|(last, _)| last))
-    };
     let first = last(&machine);
     let hit = machine.disk.counters().injected > 0;
     machine.disk.clear_rules();
@@ -239,9 +253,7 @@ fn start_with_a_wrong_read(fault: Fault, skip: u64) -> Start {
 #[test]
 fn any_read_of_a_start_may_be_wrong() {
     let mut seen = BTreeMap::<Start, u64>::new();
-    for fault in
-        [Fault::Eio, Fault::ShortRead, Fault::FlippedBit(5), Fault::FlippedBit(77_777), Fault::FlippedBit(u64::MAX / 3)]
-    {
+    for fault in WRONG_READS {
         for skip in 0.. {
             let start = start_with_a_wrong_read(fault, skip);
             match start {
@@ -254,4 +266,45 @@ fn any_read_of_a_start_may_be_wrong() {
     assert!(count(Start::Whole) > 20 && count(Start::Refused) > 20, "{seen:?}");
     // RocksDB itself has read the end of the last log wrongly, and let the log go.
     assert!(count(Start::RefusedForGood) > 0, "{seen:?}");
+}
+
+/// Starts a store one read of which is wrong, and lets the power fail as well, at one operation of that start. Whether it
+/// came, and whether the next start is refused for what the first had read wrongly.
+fn wrong_read_and_power_cut(fault: Fault, read: u64, op: Op, skip: u64) -> (bool, bool) {
+    let mut machine = failed(read);
+    machine.disk.inject(Rule { op: Op::Read, kind: None, skip: read, times: Some(1), fault });
+    machine.disk.inject(Rule { op, kind: None, skip, times: Some(1), fault: Fault::PowerCut });
+    let _ended = last(&machine);
+    let cut = !machine.disk.is_powered();
+    machine.disk.clear_rules();
+    machine.power_off();
+    machine.power_on();
+    let next = last(&machine);
+    let whole = next == Ok(Some(ENTRIES - 1));
+    assert!(whole || next.is_err(), "{fault:?} at read {read}, {op:?} number {skip}: lost without a word: {next:?}");
+    (cut, next.is_err())
+}
+
+/// G9: a start that has read its logs wrongly and let them go may itself be cut off before it can say so.
+#[test]
+fn a_start_that_read_wrongly_may_lose_its_power_before_it_says_so() {
+    let mut reads = Vec::new();
+    for fault in WRONG_READS {
+        let starts = (0..).map(|read| (read, start_with_a_wrong_read(fault, read)));
+        let starts = starts.take_while(|(_, start)| *start != Start::NoSuchRead);
+        reads.extend(starts.filter(|(_, start)| *start == Start::RefusedForGood).map(|(read, _)| (fault, read)));
+    }
+    let mut refused = 0;
+    for (fault, read) in reads {
+        for op in [Op::Open, Op::Append, Op::Sync, Op::Rename, Op::Delete, Op::SyncDirectory] {
+            for skip in 0.. {
+                let (cut, next_refused) = wrong_read_and_power_cut(fault, read, op, skip);
+                if !cut {
+                    break;
+                }
+                refused += u64::from(next_refused);
+            }
+        }
+    }
+    assert!(refused > 0, "in some of them the logs were gone already");
 }
