@@ -131,7 +131,7 @@ impl RaftSnapshotBuilder<Types> for Builder {
     type SnapshotData = SnapshotData;
 
     async fn build_snapshot(&mut self) -> io::Result<Snapshot> {
-        reached(Failpoint::SnapshotBuildBegun);
+        reached(Failpoint::SnapshotBeforeBuild);
         let mut writer = self.shelf.begin().map_err(io_error)?;
         if clumsy(Buggify::PieceSmall) {
             self.piece_bytes = self.piece_bytes.min(512);
@@ -146,7 +146,7 @@ impl RaftSnapshotBuilder<Types> for Builder {
                 tokio::time::sleep(Duration::from_millis(300)).await;
             }
             writer.push(&piece).map_err(io_error)?;
-            reached(Failpoint::SnapshotPiece);
+            reached(Failpoint::SnapshotAfterPiece);
             tokio::task::yield_now().await;
         }
         self.shelf.publish(&self.meta, writer).await?;

@@ -58,7 +58,9 @@ async fn lead(inner: &Arc<Inner>, running: &Running, control: &ControlReplica) {
                 tokio::time::sleep(2 * tick).await;
             }
             reached(Failpoint::ProposalBefore);
-            match propose(control, command).await {
+            let proposed = propose(control, command).await;
+            reached(Failpoint::ProposalAfter);
+            match proposed {
                 // What is refused now will be refused again: not in a spin, each attempt is an entry of the log.
                 Ok(ControlAnswer::Refused { message, .. }) => {
                     tracing::error!(%message, "the control group refused a step of its driver");

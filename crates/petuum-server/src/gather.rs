@@ -166,7 +166,7 @@ async fn run(shared: Arc<Shared>, mut queued: mpsc::UnboundedReceiver<Pending>) 
         tokio::select! {
             biased;
             Some((batch, result)) = in_flight.next() => {
-                reached(Failpoint::GatherBeforeReply);
+                reached(Failpoint::GatherAfterApply);
                 shared.finish(batch, result);
             }
             next = queued.recv(), if open => match next {

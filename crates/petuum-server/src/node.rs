@@ -225,8 +225,9 @@ async fn take_part(inner: Arc<Inner>, seed: u64) {
 }
 
 async fn start_groups(inner: &Arc<Inner>, identity: Identity, seed: u64) -> Result<(), Error> {
+    reached(Failpoint::HelloBefore);
     introduce(inner, &identity).await?;
-    reached(Failpoint::HelloBeforeGroups);
+    reached(Failpoint::HelloAfter);
     let parts = petuum_consensus::Parts {
         cluster: identity.cluster,
         node: identity.node,

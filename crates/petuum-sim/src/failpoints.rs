@@ -209,5 +209,5 @@ const fn one_in(place: Buggify) -> u8 {
 
 /// Points that tell a reader of a drawing how clocks go on.
 const fn is_drawn(point: Failpoint) -> bool {
-    matches!(point, Failpoint::StageAfterApply | Failpoint::TickAfterApply | Failpoint::WorkerAfterAnswer)
+    matches!(point, Failpoint::StageAfterApply | Failpoint::TickAfterApply | Failpoint::MessageAfterAnswer)
 }

@@ -57,7 +57,7 @@ impl Syncer {
         for waiting in waiting {
             waiting.complete(told.clone());
         }
-        reached(Failpoint::SyncAcked);
+        reached(Failpoint::SyncAfterCalls);
         engine.queue.announce();
         outcome.and(told).map(|()| count)
     }

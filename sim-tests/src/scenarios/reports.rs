@@ -27,8 +27,8 @@ const APPLY: &[Failpoint] = &[
 
 /// Every step of a snapshot.
 const SNAPSHOT: &[Failpoint] = &[
-    Failpoint::SnapshotBuildBegun,
-    Failpoint::SnapshotPiece,
+    Failpoint::SnapshotBeforeBuild,
+    Failpoint::SnapshotAfterPiece,
     Failpoint::SnapshotBeforePublish,
     Failpoint::SnapshotAfterPublish,
     Failpoint::InstallBefore,

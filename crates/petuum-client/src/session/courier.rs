@@ -73,7 +73,7 @@ fn collect(core: &Core, node: NodeId) -> Option<wire::CommitFrame> {
         while bytes < FRAME_BYTES {
             let Some(message) = state.committer.next_message(shard) else { break };
             let message = message.encode();
-            reached(Failpoint::WorkerBeforeSend);
+            reached(Failpoint::MessageBeforeSend);
             bytes += message.len();
             if clumsy(Buggify::MessageDoubled) {
                 messages.push(wire::ShardMessage { shard: shard.0, message: message.clone() });
@@ -130,7 +130,7 @@ async fn carry(
                     if clumsy(Buggify::AnswersReversed) {
                         reply.replies.reverse();
                     }
-                    reached(Failpoint::WorkerAfterAnswer);
+                    reached(Failpoint::MessageAfterAnswer);
                     for reply in &reply.replies {
                         silence.heard(ShardId(reply.shard));
                         core.on_reply(node, reply);

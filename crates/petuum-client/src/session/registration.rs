@@ -44,7 +44,7 @@ pub(super) async fn register(place: &Place, worker: WorkerId, rejoin: bool) -> R
         rejoin,
         wait_ms: 0,
     };
-    reached(Failpoint::WorkerBeforeRegister);
+    reached(Failpoint::RegistrationBeforeSend);
     let answer = cluster
         .control(|channel, wait_ms| {
             let request = wire::RegisterRequest { wait_ms, ..request.clone() };
@@ -53,7 +53,7 @@ pub(super) async fn register(place: &Place, worker: WorkerId, rejoin: bool) -> R
         .await;
     cluster.end_registration(place.job, worker, !answer.as_ref().is_err_and(Error::is_retryable));
     let answer = answer.map_err(|e| e.context(format_args!("registering {worker} of job {:?}", place.name)))?;
-    reached(Failpoint::WorkerAfterRegister);
+    reached(Failpoint::RegistrationAfterAnswer);
     Ok(Registration {
         worker,
         incarnation: Incarnation(answer.incarnation),

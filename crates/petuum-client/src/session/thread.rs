@@ -219,10 +219,10 @@ impl Worker for WorkerThread {
         self.until(room, State::waiting_for).await?;
         // Between the look and the tick another thread may have taken the room: then this one waits again.
         loop {
-            reached(Failpoint::WorkerBeforeClock);
+            reached(Failpoint::ClockBeforeEnd);
             match self.running.core.tick(self.index(), called, &mut self.aborts_seen) {
                 Ok(()) => {
-                    reached(Failpoint::WorkerAfterClock);
+                    reached(Failpoint::ClockAfterEnd);
                     return Ok(self.now());
                 }
                 Err(error) if error.kind() == ErrorKind::ResourceExhausted => {
@@ -253,7 +253,7 @@ impl Worker for WorkerThread {
 
     async fn leave(mut self) -> Result<Clock, Error> {
         self.flush().await?;
-        reached(Failpoint::WorkerBeforeLeave);
+        reached(Failpoint::LeaveBeforeSend);
         let core = self.core();
         let request = wire::LeaveRequest {
             format: petuum_net::FORMAT,
@@ -268,6 +268,7 @@ impl Worker for WorkerThread {
             async move { SessionClient::new(channel).leave(request).await }
         });
         let answer = left.await?;
+        reached(Failpoint::LeaveAfterAnswer);
         core.end(Error::new(ErrorKind::FailedPrecondition, "this worker has left its job"));
         Ok(Clock(answer.clock))
     }

@@ -72,15 +72,10 @@ impl Machine for ControlMachine {
     fn apply(&mut self, index: LogIndex, entry: Bytes) -> Result<Bytes, MachineError> {
         let command: ControlCommand = codec::decode(&entry)
             .map_err(|e| MachineError::new(format!("control group, {index}: {e}; the replica stops here")))?;
+        let [before, after] = sides(&command);
+        reached(before);
         let answer = self.cell.lock().apply(index, &command);
-        let point = match command {
-            ControlCommand::Register { .. } => Some(Failpoint::RegisterAfterApply),
-            ControlCommand::Evict { .. } => Some(Failpoint::EvictAfterApply),
-            ControlCommand::RecordClock { .. } => Some(Failpoint::ClockRecorded),
-            ControlCommand::RecordSettled { .. } => Some(Failpoint::SettledRecorded),
-            _ => None,
-        };
-        point.into_iter().for_each(reached);
+        reached(after);
         self.cell.applied.send_replace(index);
         Ok(codec::encode(&answer).into())
     }
@@ -106,6 +101,26 @@ impl Machine for ControlMachine {
         let state = Control::decode(state).map_err(|e| MachineError::new(format!("control group: {e}")))?;
         self.cell.replace(state, LogIndex(u64::from_le_bytes(*index)));
         Ok(())
+    }
+}
+
+/// The failpoints on either side of a command.
+const fn sides(command: &ControlCommand) -> [Failpoint; 2] {
+    match command {
+        ControlCommand::Form { .. } => [Failpoint::FormBeforeApply, Failpoint::FormAfterApply],
+        ControlCommand::CreateJob { .. } => [Failpoint::PlanJobBeforeApply, Failpoint::PlanJobAfterApply],
+        ControlCommand::CreateTable { .. } => [Failpoint::PlanTableBeforeApply, Failpoint::PlanTableAfterApply],
+        ControlCommand::DropTable { .. } => [Failpoint::PlanDropBeforeApply, Failpoint::PlanDropAfterApply],
+        ControlCommand::Register { .. } => [Failpoint::RegisterBeforeApply, Failpoint::RegisterAfterApply],
+        ControlCommand::Evict { .. } => [Failpoint::EvictBeforeApply, Failpoint::EvictAfterApply],
+        ControlCommand::MapReady { .. } => [Failpoint::RecordMapBeforeApply, Failpoint::RecordMapAfterApply],
+        ControlCommand::JobReady { .. } => [Failpoint::RecordJobBeforeApply, Failpoint::RecordJobAfterApply],
+        ControlCommand::TableReady { .. } => [Failpoint::RecordTableBeforeApply, Failpoint::RecordTableAfterApply],
+        ControlCommand::TableGone { .. } => [Failpoint::RecordGoneBeforeApply, Failpoint::RecordGoneAfterApply],
+        ControlCommand::RecordClock { .. } => [Failpoint::RecordClockBeforeApply, Failpoint::RecordClockAfterApply],
+        ControlCommand::RecordSettled { .. } => {
+            [Failpoint::RecordSettledBeforeApply, Failpoint::RecordSettledAfterApply]
+        }
     }
 }
 

@@ -201,9 +201,10 @@ impl Machine for ShardMachine {
         // An entry was checked before it was proposed; one that does not decode is damage or of a newer version.
         let entry = Entry::decode(&entry)
             .map_err(|e| MachineError::new(format!("{}, {index}: {e}; the replica stops here", self.cell.id)))?;
-        committed(&entry).into_iter().for_each(reached);
+        let sides = sides(&entry);
+        sides.iter().for_each(|[before, _]| reached(*before));
         let applied = self.cell.apply(index, &entry);
-        carried_out(&entry).into_iter().for_each(reached);
+        sides.iter().for_each(|[_, after]| reached(*after));
         Ok(match applied {
             Applied::Messages(outcomes) => codec::encode(&outcomes).into(),
             Applied::Command(answer) => codec::encode(&answer).into(),
@@ -235,33 +236,22 @@ impl Machine for ShardMachine {
     }
 }
 
-/// The failpoints before an entry is applied.
-fn committed(entry: &Entry) -> Vec<Failpoint> {
-    let Entry::Messages(messages) = entry else { return Vec::new() };
-    let point = |message: &WorkerMessage| match message.kind {
-        Kind::Stage => Some(Failpoint::StageBeforeApply),
-        Kind::Tick | Kind::StageTick => Some(Failpoint::TickBeforeApply),
-        Kind::Abort => None,
-    };
-    messages.iter().filter_map(point).collect()
-}
-
-/// The failpoints after it, with its answer not sent.
-fn carried_out(entry: &Entry) -> Vec<Failpoint> {
-    let message = |message: &WorkerMessage| match message.kind {
-        Kind::Stage => Failpoint::StageAfterApply,
-        Kind::Tick | Kind::StageTick => Failpoint::TickAfterApply,
-        Kind::Abort => Failpoint::AbortAfterApply,
+/// The failpoints on either side of each message, or of the command, of an entry.
+fn sides(entry: &Entry) -> Vec<[Failpoint; 2]> {
+    let of_message = |message: &WorkerMessage| match message.kind {
+        Kind::Stage => [Failpoint::StageBeforeApply, Failpoint::StageAfterApply],
+        Kind::Tick | Kind::StageTick => [Failpoint::TickBeforeApply, Failpoint::TickAfterApply],
+        Kind::Abort => [Failpoint::AbortBeforeApply, Failpoint::AbortAfterApply],
     };
     match entry {
-        Entry::Messages(messages) => messages.iter().map(message).collect(),
+        Entry::Messages(messages) => messages.iter().map(of_message).collect(),
         Entry::Command(command) => vec![match command {
-            ShardCommand::Own { .. } => Failpoint::OwnAfterApply,
-            ShardCommand::OpenJob { .. } => Failpoint::OpenJobAfterApply,
-            ShardCommand::CreateTable(_) => Failpoint::CreateTableAfterApply,
-            ShardCommand::DropTable(_) => Failpoint::DropTableAfterApply,
-            ShardCommand::Fence { .. } => Failpoint::FenceAfterApply,
-            ShardCommand::Settle { .. } => Failpoint::SettleAfterApply,
+            ShardCommand::Own { .. } => [Failpoint::OwnBeforeApply, Failpoint::OwnAfterApply],
+            ShardCommand::OpenJob { .. } => [Failpoint::OpenJobBeforeApply, Failpoint::OpenJobAfterApply],
+            ShardCommand::CreateTable(_) => [Failpoint::CreateTableBeforeApply, Failpoint::CreateTableAfterApply],
+            ShardCommand::DropTable(_) => [Failpoint::DropTableBeforeApply, Failpoint::DropTableAfterApply],
+            ShardCommand::Fence { .. } => [Failpoint::FenceBeforeApply, Failpoint::FenceAfterApply],
+            ShardCommand::Settle { .. } => [Failpoint::SettleBeforeApply, Failpoint::SettleAfterApply],
         }],
     }
 }

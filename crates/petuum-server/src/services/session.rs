@@ -85,7 +85,7 @@ impl Session for Service {
             },
         );
         let answered = answered.await;
-        reached(Failpoint::RegisterBeforeAnswer);
+        reached(Failpoint::RegistrationBeforeAnswer);
         answered.map(Response::new).map_err(|e| to_status(&e))
     }
 
