@@ -32,6 +32,7 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
         worker: WorkerOptions::default(),
         reader: false,
         refused: None,
+        flushes_one_in: 8,
         pause_max: Duration::from_millis(20),
         out_of_step: Duration::ZERO,
     };

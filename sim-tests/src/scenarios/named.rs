@@ -42,7 +42,7 @@ impl Named {
     }
 }
 
-/// Those that found a bug, in the order in which they were found.
+/// Those that found a bug.
 const FOUND: &[Named] = &[
     Named {
         name: "job-made-right-after-forming",
@@ -102,6 +102,78 @@ const FOUND: &[Named] = &[
                 `a_read_that_waits_for_a_clock_ends_when_that_clock_is_given_up`",
         shape: reports::refused_clocks,
         needs: &["clocks-given-up", "rows-read"],
+        bounds: &[],
+    },
+    Named {
+        name: "header-across-two-blocks",
+        scenario: Scenario::Swarm,
+        seed: 2,
+        about: "after a power loss a whole log was refused as damaged: the header of its last batch lay across two blocks",
+        shape: reports::power,
+        needs: &["bytes-lost", "torn-logs"],
+        bounds: &[],
+    },
+    Named {
+        name: "asked-to-stop-twice",
+        scenario: Scenario::Swarm,
+        seed: 58,
+        about: "a node asked to stop twice kept the second request and stopped when it was started again",
+        shape: reports::stops,
+        needs: &["node-stopped"],
+        bounds: &[],
+    },
+    Named {
+        name: "died-while-it-came-back",
+        scenario: Scenario::Swarm,
+        seed: 44,
+        about: "a worker's process died while it came back, and had joined; its successor takes that session over",
+        shape: reports::died_while_back,
+        needs: &["rejoins", "worker-killed", "takeovers"],
+        bounds: &[],
+    },
+    Named {
+        name: "rows-cached-for-ever",
+        scenario: Scenario::Swarm,
+        seed: 95,
+        about: "each look at a row that stays cached for ever cost more than the one before",
+        shape: reports::cached_for_ever,
+        needs: &["rows-checked"],
+        bounds: &[],
+    },
+    Named {
+        name: "reads-that-wait-for-a-refused-clock",
+        scenario: Scenario::Swarm,
+        seed: 5,
+        about: "under staleness 0 a read waited for the clock that had just been refused and given up, and nobody told it",
+        shape: reports::refused_clocks,
+        needs: &["clocks-given-up", "rows-read"],
+        bounds: &[],
+    },
+    Named {
+        name: "compactions-on-full-disks",
+        scenario: Scenario::Swarm,
+        seed: 80,
+        about: "a compaction that met a full disk scheduled itself again at once, and virtual time stood still",
+        shape: reports::full_disks,
+        needs: &["disk-full", "disk-errors"],
+        bounds: &[],
+    },
+    Named {
+        name: "renewed-while-it-was-removed",
+        scenario: Scenario::Swarm,
+        seed: 121,
+        about: "a worker whose removal was under way was told that its lease was renewed",
+        shape: reports::removed_and_back,
+        needs: &["rejoins", "worker-outlived"],
+        bounds: &[],
+    },
+    Named {
+        name: "group-built-again-from-its-log",
+        scenario: Scenario::Swarm,
+        seed: 33,
+        about: "a group whose disk had failed a read was built again from its log, and the invariants knew it further on",
+        shape: reports::failed_reads,
+        needs: &["disk-read-error"],
         bounds: &[],
     },
 ];

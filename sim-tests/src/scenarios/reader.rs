@@ -28,6 +28,7 @@ fn is_passing(error: &Error) -> bool {
 /// A reader's life from one start to its end.
 pub(super) async fn run(handle: Handle, endpoints: Vec<String>, options: Options) -> HostResult {
     let mut random = fastrand::Rng::with_seed(options.seed);
+    let hurries = random.bool();
     let options = Options { deadline: DEADLINE, ..options };
     let (job, table) = loop {
         match open(&endpoints, options.clone()).await {
@@ -36,7 +37,8 @@ pub(super) async fn run(handle: Handle, endpoints: Vec<String>, options: Options
         }
     };
     loop {
-        tokio::time::sleep(Duration::from_millis(random.u64(5..200))).await;
+        let pause = if hurries { 2..20 } else { 5..200 };
+        tokio::time::sleep(Duration::from_millis(random.u64(pause))).await;
         let (rows, floors) = {
             let shared = handle.borrow();
             let rows: Vec<RowId> = shared.rows.iter().copied().filter(|_| random.bool()).collect();

@@ -116,7 +116,7 @@ fn one_node(drawn: &mut Drawn) {
     add(drawn, 2, &[KillLeader, StopNode]);
 }
 
-fn power(drawn: &mut Drawn) {
+pub(super) fn power(drawn: &mut Drawn) {
     plain(drawn);
     add(drawn, 6, &[PowerLoss, PowerLossOfSome]);
 }
@@ -151,14 +151,14 @@ fn stuck_disks(drawn: &mut Drawn) {
     add(drawn, 12, &[StuckDisk]);
 }
 
-fn full_disks(drawn: &mut Drawn) {
+pub(super) fn full_disks(drawn: &mut Drawn) {
     plain(drawn);
     drawn.shape.write_buffer_bytes = 64 << 10;
     add(drawn, 8, &[DiskFull]);
     add(drawn, 2, &[PowerLossOfSome]);
 }
 
-fn failed_reads(drawn: &mut Drawn) {
+pub(super) fn failed_reads(drawn: &mut Drawn) {
     plain(drawn);
     keep_nothing(drawn);
     drawn.shape.write_buffer_bytes = 64 << 10;
@@ -176,7 +176,7 @@ fn everyone_in_turn(drawn: &mut Drawn) {
     drawn.plan.faults.extend([Kind::RestartBeforeClock, Kind::RestartAfterClock].repeat(3));
 }
 
-fn removed_and_back(drawn: &mut Drawn) {
+pub(super) fn removed_and_back(drawn: &mut Drawn) {
     plain(drawn);
     (drawn.shape.removals, drawn.shape.lease) = (true, Duration::from_secs(2));
     drawn.plan.clumsy = Clumsy::At(&[Buggify::ExpiryLate]);
@@ -199,6 +199,25 @@ pub(super) fn removed_while_down(drawn: &mut Drawn) {
     (drawn.shape.removals, drawn.shape.lease) = (true, Duration::from_secs(2));
     add(drawn, 5, &[KillLeader]);
     drawn.plan.faults.extend([Kind::Evict, Kind::Evict, Kind::OutliveLease].repeat(3));
+}
+
+/// Nodes that are asked to stop, again and again.
+pub(super) fn stops(drawn: &mut Drawn) {
+    plain(drawn);
+    add(drawn, 12, &[StopNode]);
+}
+
+/// Workers that are removed, come back, and die as they do.
+pub(super) fn died_while_back(drawn: &mut Drawn) {
+    removed_and_back(drawn);
+    add(drawn, 12, &[KillWorker]);
+}
+
+/// Workers that may be behind each other without bound: what they have read stays good for ever.
+pub(super) fn cached_for_ever(drawn: &mut Drawn) {
+    plain(drawn);
+    (drawn.shape.staleness, drawn.shape.pause_max) = (u32::MAX, Duration::from_micros(100));
+    add(drawn, 6, &[KillLeader, Isolate]);
 }
 
 /// Clocks that are refused, under staleness 0.

@@ -48,6 +48,8 @@ pub(super) struct Shape {
     pub(super) reader: bool,
     /// Workers make one clock in so many that must be refused.
     pub(super) refused: Option<u32>,
+    /// Workers flush after one clock in so many.
+    pub(super) flushes_one_in: u32,
     /// The longest pause of a worker between two clocks.
     pub(super) pause_max: Duration,
     /// How long after each other a session's threads begin to read, at most.
@@ -180,6 +182,7 @@ fn start_workers(mut cluster: SimCluster, shape: &Shape, made: &Made, seed: u64)
                 pause_max: shape.pause_max,
                 out_of_step: shape.out_of_step,
                 refused: shape.refused,
+                flushes_one_in: shape.flushes_one_in,
                 removals: shape.removals,
                 history: cluster.history().clone(),
             };

@@ -41,10 +41,11 @@ pub(super) fn draw(random: &mut fastrand::Rng) -> Drawn {
         sync_latency: (Duration::from_micros(random.u64(100..=500)), Duration::from_millis(random.u64(1..=8))),
         write_buffer_bytes: (64 << 10) << random.u32(0..=4),
         jobs_begin_one_in: random.bool().then(|| random.u32(2..400)),
-        skew: if random.bool() { (0..nodes).map(|_| random.u64(80..=130)).collect() } else { Vec::new() },
-        reader: random.bool(),
-        refused: (worker.threads > 1 && random.u8(..4) > 0).then(|| one_of(random, &[6, 32, 100])),
+        skew: draw_skew(random, nodes),
+        reader: random.u8(..4) > 0,
+        refused: (worker.threads > 1 && random.u8(..4) > 0).then(|| one_of(random, &[16, 64, 200])),
         worker,
+        flushes_one_in: one_of(random, &[1, 4, 8, 32]),
         pause_max: Duration::from_micros(one_of(random, &[100, 400, 1500])),
         out_of_step: if random.bool() { 2 * latency_max } else { Duration::ZERO },
     };
@@ -67,13 +68,24 @@ fn draw_kinds(random: &mut fastrand::Rng, nodes: u32) -> Vec<Kind> {
     kinds
 }
 
+/// In percent, per node. The worst that clocks can do is one that is slow among others that are fast: a leader there believes
+/// for long that it leads.
+fn draw_skew(random: &mut fastrand::Rng, nodes: u32) -> Vec<u64> {
+    let slow = random.u32(..nodes);
+    match random.u8(..4) {
+        0 => (0..nodes).map(|_| one_of(random, &[50, 60, 80, 100, 100, 130, 200])).collect(),
+        1 => (0..nodes).map(|node| if node == slow { 200 } else { one_of(random, &[50, 60, 80]) }).collect(),
+        _ => Vec::new(),
+    }
+}
+
 fn draw_worker(random: &mut fastrand::Rng) -> WorkerOptions {
     let default = WorkerOptions::default();
     WorkerOptions {
         part_bytes: one_of(random, &[64, 96, 256, default.part_bytes, default.part_bytes]),
         cache_bytes: one_of(random, &[200, 2000, default.cache_bytes, default.cache_bytes]),
         window_clocks: one_of(random, &[0, 1, 4, default.window_clocks, default.window_clocks]),
-        threads: one_of(random, &[1, 2, 2, 3]),
+        threads: one_of(random, &[1, 1, 2, 2, 3]),
         ..default
     }
 }

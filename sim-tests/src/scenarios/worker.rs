@@ -42,6 +42,8 @@ pub(super) struct Place {
     pub(super) removals: bool,
     /// One clock in so many is such that it must be refused.
     pub(super) refused: Option<u32>,
+    /// It waits for its ticks after one clock in so many.
+    pub(super) flushes_one_in: u32,
     pub(super) history: History,
 }
 
@@ -207,7 +209,7 @@ impl Life {
             self.note()?;
             ended?;
             self.stop_at(Point::AfterClock).await;
-            if self.random.u8(..8) == 0 {
+            if self.random.u32(..self.place.flushes_one_in) == 0 {
                 let flushed = self.flush().await;
                 self.note()?;
                 flushed?;

@@ -292,7 +292,7 @@ pub fn client_options(seed: u64) -> Options {
         deadline: Duration::from_secs(60),
         hedge_after: Duration::from_millis(100),
         retry_pause: Duration::from_millis(40),
-        stall_after: Duration::from_secs(2),
+        stall_after: Duration::from_millis([500, 500, 1000, 2000][(seed % 4) as usize]),
     }
 }
 

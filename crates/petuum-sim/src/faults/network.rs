@@ -24,6 +24,7 @@ impl Faults {
     pub(super) fn partition(&mut self, cluster: &mut SimCluster, kind: Kind) {
         let mut nodes = cluster.nodes();
         self.random.shuffle(&mut nodes);
+        self.leader_first(cluster, &mut nodes);
         if kind == Kind::CutOneWay {
             let mute = nodes.remove(0);
             nodes.iter().for_each(|other| cluster.cut_one_way(&mute, other));
@@ -46,6 +47,15 @@ impl Faults {
             }
         } else {
             self.end_in(800..4000, cluster, End::Network(Broken::Cuts(cuts)));
+        }
+    }
+
+    /// The node that is cut off is one time in two a leader: it may believe for a while that it still leads.
+    fn leader_first(&mut self, cluster: &SimCluster, nodes: &mut [String]) {
+        let group = self.any_group(cluster);
+        let leader = cluster.leader(group).filter(|_| self.random.bool());
+        if let Some(at) = nodes.iter().position(|node| Some(node) == leader.as_ref()) {
+            nodes.swap(0, at);
         }
     }
 
